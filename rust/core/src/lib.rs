@@ -1,0 +1,22 @@
+//! The meaning of Forebay: what samples, recipes, plans, orders and states are, and the ports
+//! through which the other rooms serve them. Numbers in, numbers out.
+//!
+//! **Invariants**
+//! - No I/O, no threads, no clock, no unsafe code.
+//! - All randomness lives here (RNG-1); backends are pure functions of bytes and plans.
+#![forbid(unsafe_code)]
+
+pub mod coeffs;
+mod error;
+mod image;
+pub mod order;
+mod plan;
+pub mod ports;
+pub mod recipe;
+pub mod rng;
+mod sample;
+
+pub use error::{ErrorKind, HasKind};
+pub use image::{DType, Format, ImageMeta, Layout, Limits, Orientation, Region, Size};
+pub use plan::{Axis, ColorOp, ImagePlan, Normalize, Pass, Reduce, Taps, Write};
+pub use sample::{Bytes, Field, FieldKind, FieldSpec, Record, Schema, Value, upright_size};

@@ -1,0 +1,140 @@
+//! Plans: a recipe with every random draw resolved for one sample, as numbers only.
+//!
+//! A plan is a list of passes. One pass reads its input once: a resample (which orientation,
+//! crops, flips, pads and one resize have been merged into), then point-wise colour, then either
+//! the final write or an 8-bit intermediate. A reduction over a pass's result (contrast's mean)
+//! ends the pass.
+
+use crate::{DType, Layout, Region, Size};
+
+/// Everything that is done to one image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImagePlan {
+    /// The part of the stored image that the first pass reads.
+    pub region: Region,
+    /// Rows and columns of the region change places before the first pass.
+    pub transpose: bool,
+    /// Never empty; the last one writes the slot.
+    pub passes: Vec<Pass>,
+    /// How the last pass's pixels become the slot's elements.
+    pub write: Write,
+}
+
+/// One reading of the pixels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pass {
+    /// Where each output pixel's columns come from, relative to the pass's input.
+    pub x: Axis,
+    /// Where each output pixel's rows come from, relative to the pass's input.
+    pub y: Axis,
+    /// Value of output pixels outside the image, per channel.
+    pub fill: [u8; 3],
+    /// Applied in order to every pixel that comes from the image; each rounds to 8 bits.
+    pub color: Vec<ColorOp>,
+    /// What the next pass needs to know about this pass's result.
+    pub reduce: Option<Reduce>,
+}
+
+impl Pass {
+    /// Size of the pass's output.
+    pub fn size(&self) -> Size {
+        Size {
+            width: self.x.out_len,
+            height: self.y.out_len,
+        }
+    }
+}
+
+/// One direction of a resample: which input positions make up each output position.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// Output positions.
+    pub out_len: u32,
+    /// First output position that comes from the image; those before it are fill.
+    pub content_start: u32,
+    /// Sources of the output positions from `content_start` on; the rest is fill.
+    pub taps: Taps,
+}
+
+impl Axis {
+    /// Output positions that come from the image.
+    pub fn content_len(&self) -> u32 {
+        match &self.taps {
+            Taps::Copy(sources) => u32::try_from(sources.len()).expect("an axis fits 32 bits"),
+            Taps::Weighted(table) => table.len(),
+        }
+    }
+}
+
+/// Sources of an axis's output positions.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Taps {
+    /// Each output position is one input position, unchanged (identity, flips, nearest).
+    Copy(Vec<u32>),
+    /// Each output position is a weighted sum of consecutive input positions.
+    Weighted(crate::coeffs::Table),
+}
+
+/// A point-wise change of colour on 8-bit RGB, with torchvision v2's arithmetic on uint8 tensors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ColorOp {
+    /// `adjust_brightness`.
+    Brightness(f32),
+    /// `adjust_contrast`; the grey mean is that of the previous pass's `Reduce::GrayMean`.
+    Contrast(f32),
+    /// `adjust_saturation`.
+    Saturation(f32),
+    /// `adjust_hue`, in turns.
+    Hue(f32),
+}
+
+/// A number drawn from all pixels of a pass's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reduce {
+    /// Mean of the grey value (rounded down per pixel, as torchvision does), over all pixels.
+    GrayMean,
+}
+
+/// How 8-bit pixels become elements of the slot.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Write {
+    /// Channels per pixel of the slot: 3 for images, 1 for masks.
+    pub channels: u8,
+    /// Element type: uint8, float16, bfloat16 or float32.
+    pub dtype: DType,
+    /// Memory order.
+    pub layout: Layout,
+    /// Divide by 255 first (`ToDtype(scale=True)`).
+    pub scale: bool,
+    /// Then `(value - mean) / std`, in float32.
+    pub normalize: Option<Normalize>,
+}
+
+/// Per-channel affine map, `(value - mean) / std`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Normalize {
+    /// Subtracted.
+    pub mean: [f32; 3],
+    /// Divided by.
+    pub std: [f32; 3],
+}
+
+impl Write {
+    /// The float that a channel's 8-bit value becomes, as torchvision computes it in float32.
+    ///
+    /// ```
+    /// # use forebay_core::{DType, Layout, Write};
+    /// let write = Write {
+    ///     channels: 3, dtype: DType::Float32, layout: Layout::Contiguous, scale: true, normalize: None,
+    /// };
+    /// assert_eq!(write.value(255, 0), 1.0);
+    /// ```
+    pub fn value(&self, pixel: u8, channel: usize) -> f32 {
+        let value = f32::from(pixel);
+        let value = if self.scale { value / 255.0 } else { value };
+        match &self.normalize {
+            Some(Normalize { mean, std }) => (value - mean[channel]) / std[channel],
+            None => value,
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The seams between the engine and the rooms that do the work.
+//!
+//! Every port takes many jobs and completes them later through a sink, in any order and on any
+//! thread: inline and one by one on the CPU, by batch from a completion thread on a GPU. The
+//! engine routes by cost and never asks what kind of backend it has.
+
+use crate::{Bytes, ImageMeta, ImagePlan, Record, Region, Schema};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Where in a sample's journey something failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// Reading bytes.
+    Read,
+    /// Code of the user's dataset.
+    Dataset,
+    /// Header or pixels.
+    Decode,
+    /// Planning or rendering the recipe.
+    Transform,
+}
+
+impl Stage {
+    /// The name that users see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Dataset => "dataset",
+            Self::Decode => "decode",
+            Self::Transform => "transform",
+        }
+    }
+}
+
+/// A bad sample, as a value (ERR-1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Where it failed.
+    pub stage: Stage,
+    /// What is wrong: lowercase, no full stop.
+    pub reason: String,
+}
+
+impl Fault {
+    /// A fault at `stage`.
+    pub fn new(stage: Stage, reason: impl std::fmt::Display) -> Self {
+        Self {
+            stage,
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// Raised once to tell decoders that their work is no longer wanted; they look at it every band
+/// of rows (LIF-1).
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Asks everyone who holds a clone to stop.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether work should end early.
+    pub fn raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Names one piece of work between a submit and its completion.
+pub type Token = u64;
+
+/// A sample that the engine wants from a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Handed back with the record.
+    pub token: Token,
+    /// Which sample.
+    pub index: u64,
+}
+
+/// Receives records in any order, from any thread.
+pub trait RecordSink: Send + Sync {
+    /// The record that `token` asked for, or why there is none.
+    fn deliver(&self, token: Token, record: Result<Record, Fault>);
+}
+
+/// Where records come from, addressed by index.
+pub trait Source: Send + Sync {
+    /// Number of samples; `None` for a stream.
+    fn len(&self) -> Option<u64>;
+
+    /// Whether there are no samples at all.
+    fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// The leaves of its samples.
+    fn schema(&self) -> &Schema;
+
+    /// Changes when the samples or their order do (RES-1).
+    fn fingerprint(&self) -> u64;
+
+    /// How users name the sample: a path, or shard and offset.
+    fn key(&self, index: u64) -> String;
+
+    /// Reads; every request completes exactly once. May block on I/O: the engine calls it from
+    /// threads that wait.
+    fn request(&self, requests: &[Request], sink: &Arc<dyn RecordSink>);
+}
+
+/// Decoded pixels on their way from a decoder to a renderer.
+pub enum Pixels {
+    /// Not decoded: the renderer decodes while it renders, band by band.
+    Encoded(Bytes),
+    /// The planned region as rows in host memory.
+    Host(HostPixels),
+    /// The planned region wherever this decoder and its renderer agreed.
+    Device(Box<dyn Any + Send>),
+}
+
+impl std::fmt::Debug for Pixels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Encoded(bytes) => f.debug_tuple("Encoded").field(bytes).finish(),
+            Self::Host(pixels) => f.debug_tuple("Host").field(&pixels.region).finish(),
+            Self::Device(_) => f.write_str("Device"),
+        }
+    }
+}
+
+/// Interleaved rows of one region of an image, in stored orientation.
+#[derive(Debug, Clone)]
+pub struct HostPixels {
+    /// Which part of the stored image this is.
+    pub region: Region,
+    /// Channels per pixel.
+    pub channels: usize,
+    /// `region.height * region.width * channels` bytes.
+    pub rows: Vec<u8>,
+}
+
+/// One image to decode.
+#[derive(Debug)]
+pub struct DecodeJob {
+    /// Handed back on completion.
+    pub token: Token,
+    /// The encoded image.
+    pub bytes: Bytes,
+    /// What the probe found.
+    pub meta: Arc<ImageMeta>,
+    /// The part that the plan needs, in stored orientation.
+    pub region: Region,
+    /// Raised when the result is no longer wanted.
+    pub stop: Stop,
+}
+
+/// Receives decoded pixels in any order, from any thread.
+pub trait DecodeSink: Send + Sync {
+    /// The pixels that `token` asked for, or why there are none.
+    fn decoded(&self, token: Token, pixels: Result<Pixels, Fault>);
+}
+
+/// Estimated busy time of the resource that a decoder stands for, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cost(pub u64);
+
+/// Bytes and a region to pixels.
+pub trait Decoder: Send + Sync {
+    /// The name in `stats()` and `describe()`.
+    fn name(&self) -> &'static str;
+
+    /// Reads the header, to the last marker (ERR-2), within the limits.
+    ///
+    /// # Errors
+    /// The image is damaged, too large or of a kind that no decoder reads.
+    fn probe(&self, bytes: &[u8]) -> Result<ImageMeta, Fault>;
+
+    /// What the image would cost here; `None` if this decoder cannot decode it.
+    fn cost(&self, meta: &ImageMeta, region: Region) -> Option<Cost>;
+
+    /// Bytes of host memory that decoding holds beside the encoded bytes, for the budget (MEM-1);
+    /// 0 for decoders that work in bands.
+    fn footprint(&self, meta: &ImageMeta, region: Region) -> u64 {
+        let _ = (meta, region);
+        0
+    }
+
+    /// How many jobs it likes in one submit; the engine never waits for more than a batch.
+    fn preferred_jobs(&self) -> usize {
+        1
+    }
+
+    /// Decodes; every job completes exactly once.
+    fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>);
+}
+
+/// The memory of one sample's slot in one field of a batch.
+#[derive(Debug)]
+pub enum SlotMemory<'a> {
+    /// Host memory.
+    Host(&'a mut [u8]),
+    /// Device memory, by address.
+    Device {
+        /// First byte.
+        address: u64,
+        /// Length in bytes.
+        bytes: usize,
+    },
+}
+
+/// Exclusive access to one slot of a slab, given out once.
+pub trait Slot: Send + std::fmt::Debug {
+    /// The memory to write.
+    fn memory(&mut self) -> SlotMemory<'_>;
+}
+
+/// One image to render into its slot.
+#[derive(Debug)]
+pub struct RenderJob {
+    /// Handed back on completion.
+    pub token: Token,
+    /// What the decoder gave.
+    pub pixels: Pixels,
+    /// What the probe found.
+    pub meta: Arc<ImageMeta>,
+    /// What to do.
+    pub plan: Arc<ImagePlan>,
+    /// Where to write.
+    pub slot: Box<dyn Slot>,
+    /// Raised when the result is no longer wanted.
+    pub stop: Stop,
+}
+
+/// What rendering one image took, counted by the executor itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RenderReport {
+    /// Passes run over the pixels.
+    pub passes: u32,
+    /// Bytes written between passes, and of whole decoded regions; 0 on the fused path.
+    pub intermediate_bytes: u64,
+    /// Decoder warnings about damage that left every row present.
+    pub warnings: u32,
+}
+
+/// Receives rendered slots in any order, from any thread.
+pub trait RenderSink: Send + Sync {
+    /// The slot of `token`, written, or with undefined contents and why.
+    fn rendered(&self, token: Token, slot: Box<dyn Slot>, outcome: Result<RenderReport, Fault>);
+}
+
+/// Pixels and a plan to a slot's final bytes.
+pub trait Renderer: Send + Sync {
+    /// The name in `stats()` and `describe()`.
+    fn name(&self) -> &'static str;
+
+    /// How many jobs it likes in one submit; the engine never waits for more than a batch.
+    fn preferred_jobs(&self) -> usize {
+        1
+    }
+
+    /// Renders; every job completes exactly once and gives its slot back.
+    fn submit(&self, jobs: Vec<RenderJob>, sink: &Arc<dyn RenderSink>);
+}
