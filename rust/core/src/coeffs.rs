@@ -2,7 +2,7 @@
 //!
 //! Weights are those of Pillow and of ATen's antialiased kernels: a filter of the given support,
 //! stretched by the scale when minifying, normalised over the taps that lie inside the input, in
-//! float64; then, as ATen does for uint8 (`aten/src/ATen/native/cpu/UpSampleKernel.cpp`,
+//! float64; then, as ATen does for uint8 (`UpSampleKernel.cpp`,
 //! `_compute_index_ranges_int16_weights`), rounded to int16 with as many fractional bits as the
 //! largest weight of the table allows.
 
@@ -52,9 +52,258 @@ impl Table {
     /// First input position of output `i` and its weights in use.
     pub fn row(&self, i: usize) -> (usize, &[i16]) {
         let first = i * self.taps as usize;
-        (
-            self.starts[i] as usize,
-            &self.weights[first..first + self.counts[i] as usize],
-        )
+        (self.starts[i] as usize, &self.weights[first..first + self.counts[i] as usize])
+    }
+}
+
+impl Interpolation {
+    /// Whether outputs are single input pixels.
+    pub fn is_nearest(self) -> bool {
+        matches!(self, Self::Nearest | Self::NearestExact)
+    }
+
+    /// Half the filter's width in input pixels at scale 1.
+    fn support(self) -> f64 {
+        match self {
+            Self::Nearest | Self::NearestExact => 0.5,
+            Self::Bilinear => 1.0,
+            Self::Bicubic => 2.0,
+        }
+    }
+
+    fn filter(self, x: f64, antialias: bool) -> f64 {
+        let x = x.abs();
+        match self {
+            Self::Nearest | Self::NearestExact => f64::from(x < 0.5),
+            Self::Bilinear => (1.0 - x).max(0.0),
+            Self::Bicubic => {
+                let a = if antialias { -0.5 } else { -0.75 };
+                if x < 1.0 {
+                    ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+                } else if x < 2.0 {
+                    (((x - 5.0) * x + 8.0) * x - 4.0) * a
+                } else {
+                    0.0
+                }
+            }
+        }
+    }
+}
+
+/// Input position of each output position under nearest interpolation.
+///
+/// # Panics
+/// If a length is 0 or `interpolation` is not a nearest one.
+pub fn nearest(input: u32, output: u32, interpolation: Interpolation) -> Vec<u32> {
+    assert!(input > 0 && output > 0 && interpolation.is_nearest());
+    // ATen computes this scale and its products in float32 (nearest_neighbor_compute_source_index).
+    let scale = input as f32 / output as f32;
+    let offset = if interpolation == Interpolation::NearestExact { 0.5 } else { 0.0 };
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positions are small and not negative"
+    )]
+    let source = |i: u32| (((i as f32 + offset) * scale) as u32).min(input - 1);
+    (0..output).map(source).collect()
+}
+
+impl Table {
+    /// The table that resamples `input` positions to `output` positions.
+    ///
+    /// ```
+    /// use forebay_core::coeffs::{Interpolation, Table};
+    /// let half = Table::new(8, 4, Interpolation::Bilinear, true);
+    /// assert_eq!(half.row(1).0, 1);
+    /// ```
+    ///
+    /// # Panics
+    /// If a length is 0 or `interpolation` is a nearest one.
+    pub fn new(input: u32, output: u32, interpolation: Interpolation, antialias: bool) -> Self {
+        assert!(input > 0 && output > 0 && !interpolation.is_nearest());
+        let rows: Vec<(u32, Vec<f64>)> = if antialias {
+            antialiased(input, output, interpolation)
+        } else {
+            point_sampled(input, output, interpolation)
+        };
+        let largest = rows.iter().flat_map(|(_, weights)| weights).fold(0.0_f64, |a, &b| a.max(b));
+        let precision = precision(largest);
+        let taps = rows.iter().map(|(_, weights)| weights.len()).max().unwrap_or(0);
+        let mut table = Self {
+            taps: u32::try_from(taps).expect("taps do not exceed the input's length"),
+            precision,
+            starts: Vec::with_capacity(rows.len()),
+            counts: Vec::with_capacity(rows.len()),
+            weights: vec![0; rows.len() * taps],
+        };
+        for (i, (start, weights)) in rows.into_iter().enumerate() {
+            table.starts.push(start);
+            table.counts.push(u32::try_from(weights.len()).expect("at most taps"));
+            for (slot, weight) in table.weights[i * taps..].iter_mut().zip(weights) {
+                *slot = fixed_point(weight, precision);
+            }
+        }
+        table
+    }
+
+    /// The rows `range`, for an output that is cropped.
+    pub(crate) fn slice(&self, range: std::ops::Range<usize>) -> Self {
+        let taps = self.taps as usize;
+        Self {
+            taps: self.taps,
+            precision: self.precision,
+            starts: self.starts[range.clone()].to_vec(),
+            counts: self.counts[range.clone()].to_vec(),
+            weights: self.weights[range.start * taps..range.end * taps].to_vec(),
+        }
+    }
+
+    /// The same outputs in reverse order.
+    pub(crate) fn reverse_outputs(&mut self) {
+        self.starts.reverse();
+        self.counts.reverse();
+        let taps = self.taps as usize;
+        let rows: Vec<i16> = self.weights.chunks_exact(taps).rev().flatten().copied().collect();
+        self.weights = rows;
+    }
+
+    /// The same outputs from an input of length `input` that lies in memory back to front.
+    pub(crate) fn reverse_inputs(&mut self, input: u32) {
+        for (i, row) in self.weights.chunks_exact_mut(self.taps as usize).enumerate() {
+            row[..self.counts[i] as usize].reverse();
+            self.starts[i] = input - self.starts[i] - self.counts[i];
+        }
+    }
+
+    /// Moves every start.
+    pub(crate) fn shift(&mut self, by: impl Fn(u32) -> u32) {
+        for start in &mut self.starts {
+            *start = by(*start);
+        }
+    }
+
+    /// The input positions that have any weight: first, and one past the last.
+    pub(crate) fn extent(&self) -> Option<(u32, u32)> {
+        let first = self.starts.iter().min()?;
+        let last =
+            self.starts.iter().zip(&self.counts).map(|(start, count)| start + count).max()?;
+        Some((*first, last))
+    }
+}
+
+/// Taps of a filter stretched over the scale, normalised over those inside the input.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positions are small; a negative bound saturates to 0, as wanted"
+)]
+fn antialiased(input: u32, output: u32, interpolation: Interpolation) -> Vec<(u32, Vec<f64>)> {
+    let scale = f64::from(input) / f64::from(output);
+    let stretch = scale.max(1.0);
+    let support = interpolation.support() * stretch;
+    let row = |i: u32| {
+        let center = scale * (f64::from(i) + 0.5);
+        let first = (center - support + 0.5) as u32;
+        let end = ((center + support + 0.5) as u32).min(input);
+        let weight =
+            |x: u32| interpolation.filter((f64::from(x) - center + 0.5) * (1.0 / stretch), true);
+        let mut weights: Vec<f64> = (first..end).map(weight).collect();
+        let total: f64 = weights.iter().sum();
+        if total != 0.0 {
+            for weight in &mut weights {
+                *weight /= total;
+            }
+        }
+        (first, weights)
+    };
+    (0..output).map(row).collect()
+}
+
+/// Taps of an unstretched filter; the input's border pixels stand for what lies beyond them.
+#[allow(clippy::cast_possible_truncation, reason = "positions are small")]
+fn point_sampled(input: u32, output: u32, interpolation: Interpolation) -> Vec<(u32, Vec<f64>)> {
+    let scale = f64::from(input) / f64::from(output);
+    let half = interpolation.support() as i64;
+    let last = i64::from(input) - 1;
+    let row = |i: u32| {
+        let center = scale * (f64::from(i) + 0.5) - 0.5;
+        let center =
+            if interpolation == Interpolation::Bilinear { center.max(0.0) } else { center };
+        let base = (center.floor() as i64).min(last);
+        let fraction = (center - base as f64).clamp(0.0, 1.0);
+        let first = (base - half + 1).clamp(0, last);
+        let end = (base + half).clamp(0, last);
+        let mut weights = vec![0.0; usize::try_from(end - first + 1).expect("end >= first")];
+        for tap in base - half + 1..=base + half {
+            let at = usize::try_from(tap.clamp(first, end) - first).expect("clamped");
+            weights[at] += interpolation.filter((tap - base) as f64 - fraction, false);
+        }
+        (u32::try_from(first).expect("not negative"), weights)
+    };
+    (0..output).map(row).collect()
+}
+
+/// Fractional bits with which `largest` still fits an int16, at most 22.
+fn precision(largest: f64) -> u32 {
+    (0..22)
+        .find(|bits| 0.5 + largest * f64::from(1_u32 << (bits + 1)) >= f64::from(1 << 15))
+        .unwrap_or(22)
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "`precision` keeps the product below 2^15")]
+fn fixed_point(weight: f64, precision: u32) -> i16 {
+    (weight * f64::from(1_u32 << precision) + 0.5_f64.copysign(weight)) as i16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_of_every_output_sum_to_one() {
+        for (input, output) in
+            [(1, 1), (1, 9), (500, 224), (224, 500), (7, 3), (4000, 2), (2, 4000)]
+        {
+            for interpolation in [Interpolation::Bilinear, Interpolation::Bicubic] {
+                for antialias in [true, false] {
+                    let table = Table::new(input, output, interpolation, antialias);
+                    for i in 0..output as usize {
+                        let (start, weights) = table.row(i);
+                        let sum: i32 = weights.iter().map(|&weight| i32::from(weight)).sum();
+                        let error = sum - (1 << table.precision);
+                        let bound = i32::try_from(weights.len()).unwrap();
+                        assert!(error.abs() <= bound, "{input}->{output} row {i}: {error}");
+                        assert!(start + weights.len() <= input as usize);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn halving_takes_the_triangle_of_four() {
+        let table = Table::new(8, 4, Interpolation::Bilinear, true);
+        let one = f64::from(1_u32 << table.precision);
+        let (start, weights) = table.row(1);
+        let got: Vec<f64> = weights.iter().map(|&weight| f64::from(weight) / one).collect();
+        assert_eq!((start, got), (1, vec![0.125, 0.375, 0.375, 0.125]));
+    }
+
+    #[test]
+    fn nearest_matches_torch() {
+        assert_eq!(nearest(5, 3, Interpolation::Nearest), [0, 1, 3]);
+        assert_eq!(nearest(5, 3, Interpolation::NearestExact), [0, 2, 4]);
+        assert_eq!(nearest(2, 5, Interpolation::Nearest), [0, 0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn reversing_twice_gives_the_same_table() {
+        let table = Table::new(37, 11, Interpolation::Bicubic, true);
+        let mut twice = table.clone();
+        for _ in 0..2 {
+            twice.reverse_outputs();
+            twice.reverse_inputs(37);
+        }
+        assert_eq!(twice, table);
     }
 }

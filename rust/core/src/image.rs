@@ -19,10 +19,7 @@ impl Size {
 
     /// The size after rows and columns change places.
     pub fn transposed(self) -> Self {
-        Self {
-            width: self.height,
-            height: self.width,
-        }
+        Self { width: self.height, height: self.width }
     }
 }
 
@@ -48,20 +45,12 @@ pub struct Region {
 impl Region {
     /// The whole of an image.
     pub fn whole(size: Size) -> Self {
-        Self {
-            x: 0,
-            y: 0,
-            width: size.width,
-            height: size.height,
-        }
+        Self { x: 0, y: 0, width: size.width, height: size.height }
     }
 
     /// The region's own size.
     pub fn size(self) -> Size {
-        Size {
-            width: self.width,
-            height: self.height,
-        }
+        Size { width: self.width, height: self.height }
     }
 
     /// Whether the region lies inside an image of `size` and holds at least one pixel.
@@ -104,20 +93,12 @@ impl Orientation {
             8 => (true, false, true),
             _ => return None,
         };
-        Some(Self {
-            transpose,
-            flip_x,
-            flip_y,
-        })
+        Some(Self { transpose, flip_x, flip_y })
     }
 
     /// The upright size of an image stored with `size`.
     pub fn upright(self, size: Size) -> Size {
-        if self.transpose {
-            size.transposed()
-        } else {
-            size
-        }
+        if self.transpose { size.transposed() } else { size }
     }
 }
 
@@ -206,9 +187,6 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            max_pixels: Self::DEFAULT_MAX_PIXELS,
-            accept_truncated: false,
-        }
+        Self { max_pixels: Self::DEFAULT_MAX_PIXELS, accept_truncated: false }
     }
 }

@@ -38,10 +38,7 @@ pub struct Pass {
 impl Pass {
     /// Size of the pass's output.
     pub fn size(&self) -> Size {
-        Size {
-            width: self.x.out_len,
-            height: self.y.out_len,
-        }
+        Size { width: self.x.out_len, height: self.y.out_len }
     }
 }
 

@@ -46,10 +46,7 @@ pub struct Fault {
 impl Fault {
     /// A fault at `stage`.
     pub fn new(stage: Stage, reason: impl std::fmt::Display) -> Self {
-        Self {
-            stage,
-            reason: reason.to_string(),
-        }
+        Self { stage, reason: reason.to_string() }
     }
 }
 

@@ -57,10 +57,7 @@ impl Field {
     /// One int64 per sample; -100 where a bad sample was skipped, which losses ignore by default.
     pub fn label(path: &str) -> Self {
         let field = Self::of(path, FieldKind::Tensor, DType::Int64, vec![], false);
-        Self {
-            skip_value: -100,
-            ..field
-        }
+        Self { skip_value: -100, ..field }
     }
 
     /// An array that geometry does not touch.
@@ -69,15 +66,7 @@ impl Field {
     }
 
     fn of(path: &str, kind: FieldKind, dtype: DType, shape: Vec<usize>, ragged: bool) -> Self {
-        Self {
-            path: path.to_owned(),
-            kind,
-            draw_group: 0,
-            dtype,
-            shape,
-            ragged,
-            skip_value: 0,
-        }
+        Self { path: path.to_owned(), kind, draw_group: 0, dtype, shape, ragged, skip_value: 0 }
     }
 }
 
@@ -163,9 +152,7 @@ pub struct FieldSpec {
 impl FieldSpec {
     /// Bytes of one sample, or of one row of a ragged field; `None` when that overflows.
     pub fn item_bytes(&self) -> Option<usize> {
-        self.shape
-            .iter()
-            .try_fold(self.dtype.size(), |bytes, &n| bytes.checked_mul(n))
+        self.shape.iter().try_fold(self.dtype.size(), |bytes, &n| bytes.checked_mul(n))
     }
 }
 

@@ -71,11 +71,7 @@ impl Order {
     /// The sample that replaces a bad one at `position`, on the given attempt (ERR-1). An order
     /// without shuffling draws the sample itself, which is what feeds from Python need.
     pub fn replacement(&self, position: u64, attempt: u16) -> u64 {
-        self.index(
-            self.key
-                .draws(position, REPLACEMENT_PLACE, attempt)
-                .below(self.len),
-        )
+        self.index(self.key.draws(position, REPLACEMENT_PLACE, attempt).below(self.len))
     }
 }
 
@@ -135,16 +131,8 @@ impl Dealing {
         let first = start + self.rank * per_rank;
         let ticket = |position: u64| {
             let pad = position >= order.len;
-            let source = if pad {
-                (position - order.len) % order.len
-            } else {
-                position
-            };
-            Ticket {
-                position,
-                index: order.index(source),
-                pad,
-            }
+            let source = if pad { (position - order.len) % order.len } else { position };
+            Ticket { position, index: order.index(source), pad }
         };
         Some(BatchTickets {
             tickets: (first..first + per_rank).map(ticket).collect(),
@@ -174,21 +162,12 @@ mod tests {
         for (last_batch, sizes) in [(LastBatch::Drop, vec![6]), (LastBatch::Pad, vec![6, 1])] {
             let mut seen = Vec::new();
             for rank in 0..4 {
-                let dealing = Dealing {
-                    batch_size: 6,
-                    rank,
-                    world_size: 4,
-                    last_batch,
-                };
+                let dealing = Dealing { batch_size: 6, rank, world_size: 4, last_batch };
                 let batches = all_batches(26, dealing, &order);
                 let got: Vec<usize> = batches.iter().map(|batch| batch.tickets.len()).collect();
                 assert_eq!(got, sizes);
                 let tickets = batches.into_iter().flat_map(|batch| batch.tickets);
-                seen.extend(
-                    tickets
-                        .filter(|ticket| !ticket.pad)
-                        .map(|ticket| ticket.index),
-                );
+                seen.extend(tickets.filter(|ticket| !ticket.pad).map(|ticket| ticket.index));
             }
             seen.sort_unstable();
             match last_batch {
@@ -205,19 +184,10 @@ mod tests {
         let len = 17_091_657;
         for last_batch in [LastBatch::Drop, LastBatch::Pad] {
             let lengths: std::collections::BTreeSet<u64> = (0..6)
-                .map(|rank| Dealing {
-                    batch_size: 200,
-                    rank,
-                    world_size: 6,
-                    last_batch,
-                })
+                .map(|rank| Dealing { batch_size: 200, rank, world_size: 6, last_batch })
                 .map(|dealing| dealing.batches(len, 0))
                 .collect();
-            let expected = if last_batch == LastBatch::Drop {
-                14_243
-            } else {
-                14_244
-            };
+            let expected = if last_batch == LastBatch::Drop { 14_243 } else { 14_244 };
             assert_eq!(lengths, [expected].into());
         }
     }
@@ -225,18 +195,10 @@ mod tests {
     #[test]
     fn pads_repeat_the_epochs_first_positions() {
         let order = Order::new(5, false, 0, 0);
-        let dealing = Dealing {
-            batch_size: 4,
-            rank: 1,
-            world_size: 2,
-            last_batch: LastBatch::Pad,
-        };
+        let dealing = Dealing { batch_size: 4, rank: 1, world_size: 2, last_batch: LastBatch::Pad };
         let batch = dealing.batch(&order, 0).unwrap();
-        let got: Vec<(u64, bool)> = batch
-            .tickets
-            .iter()
-            .map(|ticket| (ticket.index, ticket.pad))
-            .collect();
+        let got: Vec<(u64, bool)> =
+            batch.tickets.iter().map(|ticket| (ticket.index, ticket.pad)).collect();
         assert_eq!(got, [(3, false), (4, false), (0, true)]);
         assert_eq!(batch.next_position, 5, "pads are not counted");
     }
@@ -244,12 +206,8 @@ mod tests {
     #[test]
     fn a_world_larger_than_the_source_still_gets_a_sample_each() {
         let order = Order::new(2, true, 0, 0);
-        let dealing = |rank| Dealing {
-            batch_size: 3,
-            rank,
-            world_size: 7,
-            last_batch: LastBatch::Pad,
-        };
+        let dealing =
+            |rank| Dealing { batch_size: 3, rank, world_size: 7, last_batch: LastBatch::Pad };
         for rank in 0..7 {
             assert_eq!(dealing(rank).batch(&order, 0).unwrap().tickets.len(), 1);
         }
@@ -258,12 +216,8 @@ mod tests {
     #[test]
     fn resuming_at_a_position_goes_on_with_the_same_order() {
         let order = Order::new(100, true, 5, 2);
-        let dealing = Dealing {
-            batch_size: 8,
-            rank: 0,
-            world_size: 1,
-            last_batch: LastBatch::Partial,
-        };
+        let dealing =
+            Dealing { batch_size: 8, rank: 0, world_size: 1, last_batch: LastBatch::Partial };
         let after = dealing.batch(&order, 37).unwrap();
         let expected: Vec<u64> = (37..45).map(|position| order.index(position)).collect();
         let got: Vec<u64> = after.tickets.iter().map(|ticket| ticket.index).collect();

@@ -27,11 +27,7 @@ impl Permutation {
     /// The permutation of `0..len` that `key` names.
     pub fn new(len: u64, key: u64) -> Self {
         let bits = u64::BITS - len.saturating_sub(1).leading_zeros();
-        Self {
-            len,
-            half_bits: bits.div_ceil(2).max(1),
-            key,
-        }
+        Self { len, half_bits: bits.div_ceil(2).max(1), key }
     }
 
     /// Where `position` goes.
@@ -39,11 +35,7 @@ impl Permutation {
     /// # Panics
     /// If `position` is not below the length.
     pub fn apply(&self, position: u64) -> u64 {
-        assert!(
-            position < self.len,
-            "position {position} is past the end, {}",
-            self.len
-        );
+        assert!(position < self.len, "position {position} is past the end, {}", self.len);
         let mut value = position;
         loop {
             value = self.encrypt(value);
@@ -62,10 +54,7 @@ impl Permutation {
         left << self.half_bits | right
     }
 
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "splits 64-bit numbers into halves"
-    )]
+    #[allow(clippy::cast_possible_truncation, reason = "splits 64-bit numbers into halves")]
     fn scramble(&self, half: u64, round: u32) -> u64 {
         let counter = [half as u32, (half >> 32) as u32, round, self.half_bits];
         let [a, b, ..] = philox(counter, [self.key as u32, (self.key >> 32) as u32]);
@@ -84,10 +73,7 @@ mod tests {
             let mut seen = vec![false; usize::try_from(len).unwrap()];
             for position in 0..len {
                 let at = usize::try_from(permutation.apply(position)).unwrap();
-                assert!(
-                    !std::mem::replace(&mut seen[at], true),
-                    "ORD-2 at length {len}"
-                );
+                assert!(!std::mem::replace(&mut seen[at], true), "ORD-2 at length {len}");
             }
         }
     }
@@ -124,14 +110,9 @@ mod tests {
         let len = 10_000;
         let permutation = Permutation::new(len, 5);
         let middle = (len - 1) as f64 / 2.0;
-        let covariance: f64 = (0..len)
-            .map(|i| (i as f64 - middle) * (permutation.apply(i) as f64 - middle))
-            .sum();
+        let covariance: f64 =
+            (0..len).map(|i| (i as f64 - middle) * (permutation.apply(i) as f64 - middle)).sum();
         let variance: f64 = (0..len).map(|i| (i as f64 - middle).powi(2)).sum();
-        assert!(
-            (covariance / variance).abs() < 0.04,
-            "correlation {}",
-            covariance / variance
-        );
+        assert!((covariance / variance).abs() < 0.04, "correlation {}", covariance / variance);
     }
 }

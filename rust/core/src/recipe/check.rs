@@ -1,0 +1,232 @@
+//! Checks of a recipe's arguments, and the batch that it leads to.
+
+use super::MAX_SIDE;
+use super::spec::{RecipeSpec, Transform};
+use crate::{DType, ErrorKind, HasKind, Normalize, Size};
+
+/// A recipe that cannot be.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecipeError {
+    /// An argument is out of range.
+    #[error("transforms[{place}] ({name}): {problem}")]
+    Argument {
+        /// Index in the list.
+        place: usize,
+        /// The transform.
+        name: &'static str,
+        /// What was got and what would be right.
+        problem: String,
+    },
+    /// Output sizes depend on the image.
+    #[error(
+        "the recipe cannot batch: images keep sizes of their own; add Resize((height, width)), \
+         RandomResizedCrop, CenterCrop or RandomCrop"
+    )]
+    NoFixedSize,
+    /// The batch's element type does not go with the transforms.
+    #[error("{0}")]
+    DType(String),
+}
+
+impl HasKind for RecipeError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Argument { .. } | Self::NoFixedSize | Self::DType(_) => ErrorKind::Invalid,
+        }
+    }
+}
+
+/// What a recipe says about every image it makes.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) size: Size,
+    pub(super) dtype: DType,
+    pub(super) scale: bool,
+    pub(super) normalize: Option<Normalize>,
+}
+
+/// Walks the transforms and collects the output's form.
+pub(super) fn check(spec: &RecipeSpec) -> Result<Checked, RecipeError> {
+    let mut size = None;
+    let mut conversion = Conversion::default();
+    for (place, transform) in spec.transforms.iter().enumerate() {
+        let name = transform.name();
+        let wrong = |problem| RecipeError::Argument { place, name, problem };
+        check_arguments(transform).map_err(wrong)?;
+        if let Some([height, width]) = output_size(transform) {
+            size = Some(Size { width, height });
+        } else if let (Transform::Resize { .. }, Some(before)) = (transform, size) {
+            // The shorter edge alone fixes the size only of images that are alike already.
+            size = resized_fixed(transform, before);
+        }
+        conversion.step(transform).map_err(wrong)?;
+    }
+    let size = size.ok_or(RecipeError::NoFixedSize)?;
+    conversion.finish(spec.dtype).map(|(dtype, scale, normalize)| Checked {
+        size,
+        dtype,
+        scale,
+        normalize,
+    })
+}
+
+/// What `Resize(shorter edge)` makes of an image whose size is known.
+fn resized_fixed(transform: &Transform, before: Size) -> Option<Size> {
+    let Transform::Resize { size, max_size, .. } = transform else {
+        return None;
+    };
+    super::resolve::resized(before, size, *max_size).ok()
+}
+
+fn output_size(transform: &Transform) -> Option<[u32; 2]> {
+    match transform {
+        Transform::RandomResizedCrop { size, .. }
+        | Transform::CenterCrop { size }
+        | Transform::RandomCrop { size, .. } => Some(*size),
+        Transform::Resize { size, .. } => <[u32; 2]>::try_from(size.as_slice()).ok(),
+        Transform::RandomHorizontalFlip { .. }
+        | Transform::RandomVerticalFlip { .. }
+        | Transform::ColorJitter { .. }
+        | Transform::ToDtype { .. }
+        | Transform::Normalize { .. } => None,
+    }
+}
+
+/// The conversion that rides on the write: at most one `ToDtype` to float, then `Normalize`.
+#[derive(Debug, Default)]
+struct Conversion {
+    dtype: Option<DType>,
+    scale: bool,
+    normalize: Option<Normalize>,
+}
+
+impl Conversion {
+    fn step(&mut self, transform: &Transform) -> Result<(), String> {
+        match transform {
+            Transform::ToDtype { dtype, scale } => {
+                if matches!(dtype, DType::Bool | DType::Int64 | DType::Float64) {
+                    return Err(format!(
+                        "dtype {dtype:?} is not offered; use uint8, float16, bfloat16 or float32"
+                    ));
+                }
+                if *dtype == DType::UInt8 && self.dtype.is_some_and(|dtype| dtype != DType::UInt8) {
+                    return Err("images that became float cannot go back to uint8".into());
+                }
+                if self.dtype.is_none_or(|dtype| dtype == DType::UInt8) {
+                    self.scale = *scale && *dtype != DType::UInt8;
+                }
+                self.dtype = Some(*dtype);
+            }
+            Transform::Normalize { mean, std } => {
+                if self.normalize.is_some() {
+                    return Err("a second Normalize; merge the two into one".into());
+                }
+                if self.dtype.is_none_or(|dtype| dtype == DType::UInt8) {
+                    (self.dtype, self.scale) = (Some(DType::Float32), true);
+                }
+                self.normalize = Some(Normalize { mean: *mean, std: *std });
+            }
+            _ if self.dtype.is_some_and(|dtype| dtype != DType::UInt8) => {
+                return Err(format!(
+                    "comes after images became float; move it before {}",
+                    if self.normalize.is_some() { "Normalize" } else { "ToDtype" }
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(
+        self,
+        wanted: Option<DType>,
+    ) -> Result<(DType, bool, Option<Normalize>), RecipeError> {
+        let made = self.dtype.unwrap_or(DType::UInt8);
+        let dtype = wanted.unwrap_or(made);
+        match dtype {
+            DType::UInt8 if made != DType::UInt8 => Err(RecipeError::DType(
+                "dtype=uint8 contradicts the recipe, whose ToDtype or Normalize makes floats"
+                    .into(),
+            )),
+            DType::Bool | DType::Int64 | DType::Float64 => Err(RecipeError::DType(format!(
+                "dtype {dtype:?} is not offered; use uint8, float16, bfloat16 or float32"
+            ))),
+            DType::UInt8 => Ok((dtype, false, None)),
+            // Asking for floats without saying how means torchvision's ToDtype(dtype, scale=True).
+            _ if made == DType::UInt8 => Ok((dtype, true, None)),
+            _ => Ok((dtype, self.scale, self.normalize)),
+        }
+    }
+}
+
+fn check_arguments(transform: &Transform) -> Result<(), String> {
+    match transform {
+        Transform::RandomResizedCrop { size, scale, ratio, .. } => {
+            check_sides(size)?;
+            check_range("scale", *scale, 0.0, f64::INFINITY)?;
+            check_range("ratio", *ratio, 0.0, f64::INFINITY)?;
+            if scale[1] <= 0.0 || ratio[0] <= 0.0 {
+                return Err(format!("scale {scale:?} and ratio {ratio:?} must be positive"));
+            }
+            Ok(())
+        }
+        Transform::Resize { size, max_size, .. } => {
+            check_sides(size)?;
+            match (size.as_slice(), max_size) {
+                ([_] | [_, _], None) => Ok(()),
+                ([short], Some(max_size)) if max_size > short && *max_size <= MAX_SIDE => Ok(()),
+                ([short], Some(max_size)) => Err(format!(
+                    "max_size {max_size} must be above size {short} and at most {MAX_SIDE}"
+                )),
+                ([_, _], Some(_)) => {
+                    Err("max_size goes with a size of one number (the shorter edge)".into())
+                }
+                _ => Err(format!("size must be one or two numbers, got {size:?}")),
+            }
+        }
+        Transform::CenterCrop { size } => check_sides(size),
+        Transform::RandomCrop { size, padding, .. } => {
+            check_sides(size)?;
+            match padding.iter().flatten().find(|side| **side > MAX_SIDE) {
+                Some(side) => Err(format!("padding must be at most {MAX_SIDE}, got {side}")),
+                None => Ok(()),
+            }
+        }
+        Transform::RandomHorizontalFlip { p } | Transform::RandomVerticalFlip { p } => {
+            check_range("p", [*p, *p], 0.0, 1.0)
+        }
+        Transform::ColorJitter { brightness, contrast, saturation, hue } => {
+            for (name, range) in
+                [("brightness", brightness), ("contrast", contrast), ("saturation", saturation)]
+            {
+                check_range(name, range.unwrap_or_default(), 0.0, f64::from(f32::MAX))?;
+            }
+            check_range("hue", hue.unwrap_or_default(), -0.5, 0.5)
+        }
+        Transform::ToDtype { .. } => Ok(()),
+        Transform::Normalize { mean, std } => {
+            if let Some(value) = mean.iter().find(|value| !value.is_finite()) {
+                return Err(format!("mean must be finite, got {value}"));
+            }
+            match std.iter().find(|value| !value.is_finite() || **value <= 0.0) {
+                Some(value) => Err(format!("std must be positive, got {value}")),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+fn check_sides(size: &[u32]) -> Result<(), String> {
+    match size.iter().find(|side| !(1..=MAX_SIDE).contains(*side)) {
+        Some(side) => Err(format!("sides must be 1..={MAX_SIDE}, got {side} in {size:?}")),
+        None => Ok(()),
+    }
+}
+
+fn check_range(name: &str, [low, high]: [f64; 2], min: f64, max: f64) -> Result<(), String> {
+    if low.is_finite() && high.is_finite() && min <= low && low <= high && high <= max {
+        return Ok(());
+    }
+    Err(format!("{name} must be within {min}..={max} and ascending, got {low}..={high}"))
+}

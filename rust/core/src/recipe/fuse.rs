@@ -1,0 +1,119 @@
+//! Fusion: steps become passes, as few as keep every pixel what separate steps would give.
+//!
+//! A pass is one resample, then colour, then a write. A step that does not commute with what is
+//! pending closes the pass: a resize after a resize, after colour or over fill; colour over fill;
+//! contrast, which needs the mean of everything before it.
+
+use super::line::Line;
+use super::resolve::Step;
+use crate::{ColorOp, ImagePlan, Orientation, Pass, Reduce, Region, Size, Write};
+
+/// The plan that applies `steps` to an image stored with `size`.
+pub(super) fn fuse(
+    steps: &[Step],
+    size: Size,
+    orientation: Orientation,
+    write: Write,
+) -> ImagePlan {
+    let upright = orientation.upright(size);
+    let mut builder = Builder::new(upright, orientation);
+    for step in steps {
+        builder.apply(step);
+    }
+    builder.finish(size, write)
+}
+
+struct Builder {
+    passes: Vec<Pass>,
+    region: Region,
+    orientation: Orientation,
+    x: Line,
+    y: Line,
+    fill: [u8; 3],
+    color: Vec<ColorOp>,
+}
+
+impl Builder {
+    fn new(upright: Size, orientation: Orientation) -> Self {
+        Self {
+            passes: Vec::with_capacity(1),
+            region: Region::whole(upright),
+            orientation,
+            x: Line::new(upright.width),
+            y: Line::new(upright.height),
+            fill: [0; 3],
+            color: Vec::new(),
+        }
+    }
+
+    fn shows_fill(&self) -> bool {
+        self.x.shows_fill() || self.y.shows_fill()
+    }
+
+    fn apply(&mut self, step: &Step) {
+        match *step {
+            Step::Crop { x, y, size, fill } => {
+                let pads = self.x.crop_pads(x, size.width) || self.y.crop_pads(y, size.height);
+                if pads && self.shows_fill() && fill != self.fill {
+                    self.close(None);
+                }
+                if pads {
+                    self.fill = fill;
+                }
+                self.x.crop(x, size.width);
+                self.y.crop(y, size.height);
+            }
+            Step::Resize { size, interpolation, antialias } => {
+                let joins = self.color.is_empty()
+                    && self.x.can_resize(size.width)
+                    && self.y.can_resize(size.height);
+                let resizes = size != Size { width: self.x.len(), height: self.y.len() };
+                if resizes && !joins {
+                    self.close(None);
+                }
+                self.x.resize(size.width, interpolation, antialias);
+                self.y.resize(size.height, interpolation, antialias);
+            }
+            Step::FlipX => self.x.flip(),
+            Step::FlipY => self.y.flip(),
+            Step::Color(op) => {
+                if matches!(op, ColorOp::Contrast(_)) {
+                    self.close(Some(Reduce::GrayMean));
+                } else if self.shows_fill() {
+                    self.close(None);
+                }
+                self.color.push(op);
+            }
+        }
+    }
+
+    /// Ends the pending pass; the next one begins with its result.
+    fn close(&mut self, reduce: Option<Reduce>) {
+        let first = self.passes.is_empty();
+        let orientation = if first { self.orientation } else { Orientation::default() };
+        let mut x = self.x.axis(orientation.flip_x);
+        let mut y = self.y.axis(orientation.flip_y);
+        if first {
+            let ((left, right), (top, bottom)) = (x.extent(), y.extent());
+            self.region = Region { x: left, y: top, width: right - left, height: bottom - top };
+            (x, y) = (x.shifted(left), y.shifted(top));
+        }
+        let size = Size { width: x.out_len, height: y.out_len };
+        let color = std::mem::take(&mut self.color);
+        self.passes.push(Pass { x, y, fill: self.fill, color, reduce });
+        (self.x, self.y) = (Line::new(size.width), Line::new(size.height));
+    }
+
+    fn finish(mut self, size: Size, write: Write) -> ImagePlan {
+        self.close(None);
+        let Region { x, y, width, height } = self.region;
+        let transpose = self.orientation.transpose;
+        let region = if transpose {
+            Region { x: y, y: x, width: height, height: width }
+        } else {
+            self.region
+        };
+        debug_assert!(region.fits(size), "{region:?} must lie inside the image of {size}");
+        ImagePlan { region, transpose, passes: self.passes, write }
+    }
+}

@@ -1,0 +1,181 @@
+//! One direction of a pass's geometry: crops, pads, flips and one resize, merged.
+//!
+//! Width and height never mix before the plan is done (a transposition happens on the way in), so
+//! everything here is about positions on a line: input, then a crop of it, then scaled, and a
+//! canvas that shows a window of the scaled line, possibly mirrored.
+
+use crate::coeffs::{Interpolation, Table, nearest};
+use crate::{Axis, Taps};
+
+/// The pending geometry of one direction.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    input: u32,
+    /// Part of the input that is scaled, so that no tap reaches beyond it.
+    crop_start: u32,
+    crop_len: u32,
+    scaling: Option<Scaling>,
+    /// Scaled length.
+    scaled: u32,
+    /// First scaled position that the canvas shows; may lie outside.
+    window_start: i64,
+    /// The canvas's length.
+    window_len: u32,
+    /// Scaled positions that hold image; earlier crops have cut off the rest.
+    content_start: i64,
+    content_end: i64,
+    flip: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Scaling {
+    interpolation: Interpolation,
+    antialias: bool,
+}
+
+impl Line {
+    /// The identity on `input` positions.
+    pub(super) fn new(input: u32) -> Self {
+        Self {
+            input,
+            crop_start: 0,
+            crop_len: input,
+            scaling: None,
+            scaled: input,
+            window_start: 0,
+            window_len: input,
+            content_start: 0,
+            content_end: i64::from(input),
+            flip: false,
+        }
+    }
+
+    /// The canvas's length.
+    pub(super) fn len(&self) -> u32 {
+        self.window_len
+    }
+
+    fn window_end(&self) -> i64 {
+        self.window_start + i64::from(self.window_len)
+    }
+
+    /// Whether the canvas shows anything but image.
+    pub(super) fn shows_fill(&self) -> bool {
+        self.window_start < self.content_start || self.window_end() > self.content_end
+    }
+
+    /// Whether cropping the canvas to `start..start + len` would show more than the canvas has.
+    pub(super) fn crop_pads(&self, start: i64, len: u32) -> bool {
+        start < 0 || start + i64::from(len) > i64::from(self.window_len)
+    }
+
+    /// The canvas becomes `start..start + len` of itself.
+    pub(super) fn crop(&mut self, start: i64, len: u32) {
+        let start =
+            if self.flip { i64::from(self.window_len) - start - i64::from(len) } else { start };
+        self.content_start = self.content_start.max(self.window_start);
+        self.content_end = self.content_end.min(self.window_end()).max(self.content_start);
+        self.window_start += start;
+        self.window_len = len;
+    }
+
+    /// Whether `resize(len)` can join what is pending without changing a pixel.
+    pub(super) fn can_resize(&self, len: u32) -> bool {
+        len == self.window_len || (self.scaling.is_none() && !self.shows_fill())
+    }
+
+    /// The canvas is scaled to `len`.
+    pub(super) fn resize(&mut self, len: u32, interpolation: Interpolation, antialias: bool) {
+        if len == self.window_len {
+            return;
+        }
+        debug_assert!(self.can_resize(len));
+        self.crop_start = u32::try_from(self.window_start).expect("the canvas shows image only");
+        self.crop_len = self.window_len;
+        self.scaling = Some(Scaling { interpolation, antialias });
+        self.scaled = len;
+        self.window_start = 0;
+        self.window_len = len;
+        self.content_start = 0;
+        self.content_end = i64::from(len);
+    }
+
+    /// The canvas is mirrored.
+    pub(super) fn flip(&mut self) {
+        self.flip = !self.flip;
+    }
+
+    /// Sources of the canvas's positions, for an input that lies mirrored in memory if `mirrored`.
+    pub(super) fn axis(&self, mirrored: bool) -> Axis {
+        let start = self.window_start.clamp(self.content_start, self.content_end);
+        let end = self.window_end().clamp(start, self.content_end);
+        let before = if self.flip { self.window_end() - end } else { start - self.window_start };
+        let range = position(start)..position(end);
+        let before = if range.is_empty() { 0 } else { before };
+        let taps =
+            if range.is_empty() { Taps::Copy(Vec::new()) } else { self.taps(range, mirrored) };
+        Axis {
+            out_len: self.window_len,
+            content_start: u32::try_from(before).expect("content lies inside the canvas"),
+            taps,
+        }
+    }
+
+    fn taps(&self, range: std::ops::Range<usize>, mirrored: bool) -> Taps {
+        match self.scaling {
+            Some(Scaling { interpolation, antialias }) if !interpolation.is_nearest() => {
+                let table = Table::new(self.crop_len, self.scaled, interpolation, antialias);
+                let mut table = table.slice(range);
+                table.shift(|start| start + self.crop_start);
+                if self.flip {
+                    table.reverse_outputs();
+                }
+                if mirrored {
+                    table.reverse_inputs(self.input);
+                }
+                Taps::Weighted(table)
+            }
+            scaling => {
+                let all = match scaling {
+                    Some(scaling) => nearest(self.crop_len, self.scaled, scaling.interpolation),
+                    None => (0..self.scaled).collect(),
+                };
+                let stored = |source: &u32| {
+                    let source = source + self.crop_start;
+                    if mirrored { self.input - 1 - source } else { source }
+                };
+                let mut sources: Vec<u32> = all[range].iter().map(stored).collect();
+                if self.flip {
+                    sources.reverse();
+                }
+                Taps::Copy(sources)
+            }
+        }
+    }
+}
+
+fn position(scaled: i64) -> usize {
+    usize::try_from(scaled).expect("image positions are not negative")
+}
+
+impl Axis {
+    /// The input positions that the axis reads: first, and one past the last; position 0 if none.
+    pub(super) fn extent(&self) -> (u32, u32) {
+        let extent = match &self.taps {
+            Taps::Copy(sources) => {
+                sources.iter().min().zip(sources.iter().max()).map(|(a, b)| (*a, b + 1))
+            }
+            Taps::Weighted(table) => table.extent(),
+        };
+        extent.unwrap_or((0, 1))
+    }
+
+    /// The axis for an input whose first `by` positions were left out.
+    pub(super) fn shifted(mut self, by: u32) -> Self {
+        match &mut self.taps {
+            Taps::Copy(sources) => sources.iter_mut().for_each(|source| *source -= by),
+            Taps::Weighted(table) => table.shift(|start| start - by),
+        }
+        self
+    }
+}

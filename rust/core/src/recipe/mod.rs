@@ -1,0 +1,221 @@
+//! Recipes: the user's list of transforms, as data, and how it becomes a plan per sample.
+//!
+//! `spec` is what the user wrote, `resolve` draws every random number, `fuse` turns the drawn
+//! steps into as few passes as are exact.
+//!
+//! **Invariants**
+//! - RNG-1: every draw is keyed by the sample's position, the transform's place and the field's
+//!   draw group; fields of one group and size move together.
+//! - The training and the validation recipe are one pass each.
+
+mod boxes;
+mod check;
+mod fuse;
+mod line;
+mod resolve;
+mod spec;
+
+pub use check::RecipeError;
+pub use spec::{PaddingMode, RecipeSpec, Transform};
+
+use crate::ports::{Fault, Stage};
+use crate::rng::EpochKey;
+use crate::{
+    FieldKind, FieldSpec, ImageMeta, ImagePlan, Layout, Normalize, Record, Schema, Size, Value,
+    Write,
+};
+use resolve::{DrawKey, Step, resolve};
+use std::sync::Arc;
+
+/// Longest side that a transform may produce: JPEG's own limit, and far from any overflow.
+pub(crate) const MAX_SIDE: u32 = 65_535;
+
+/// What is done to one field of one sample.
+#[derive(Debug, Clone)]
+pub enum FieldPlan {
+    /// Decode and render.
+    Image(Arc<ImagePlan>),
+    /// Final elements, computed on the host (boxes, labels): one item's bytes, or the rows of a
+    /// ragged field.
+    Elements(Vec<u8>),
+}
+
+/// What the engine asks of a recipe.
+pub trait Planner: Send + Sync {
+    /// The fields of a batch, one for each field of the schema.
+    fn specs(&self) -> &[FieldSpec];
+
+    /// Resolves every random draw for the sample at `position` (RNG-1). `metas` holds what the
+    /// probe found for each field, `None` for those that are not encoded.
+    ///
+    /// # Errors
+    /// The sample does not suit the recipe (a crop larger than the image, say).
+    fn plan(
+        &self,
+        schema: &Schema,
+        record: Record,
+        metas: &[Option<Arc<ImageMeta>>],
+        key: EpochKey,
+        position: u64,
+    ) -> Result<Vec<FieldPlan>, Fault>;
+}
+
+/// A recipe that was checked against a schema.
+#[derive(Debug, Clone)]
+pub struct Recipe {
+    transforms: Vec<Transform>,
+    image_write: Write,
+    apply_orientation: bool,
+    specs: Vec<FieldSpec>,
+}
+
+impl Recipe {
+    /// Checks `spec` for batches of samples of `schema`.
+    ///
+    /// # Errors
+    /// An argument makes no sense, or images would keep sizes of their own and cannot batch.
+    pub fn new(
+        spec: RecipeSpec,
+        schema: &Schema,
+        apply_orientation: bool,
+    ) -> Result<Self, RecipeError> {
+        let checked = check::check(&spec)?;
+        let image_write = Write {
+            channels: 3,
+            dtype: checked.dtype,
+            layout: spec.layout,
+            scale: checked.scale,
+            normalize: checked.normalize,
+        };
+        let specs = schema.fields.iter().map(|field| {
+            let (height, width) = (checked.size.height as usize, checked.size.width as usize);
+            let (dtype, shape, layout) = match field.kind {
+                FieldKind::Image => (checked.dtype, vec![3, height, width], spec.layout),
+                FieldKind::Mask => (MASK_WRITE.dtype, vec![height, width], Layout::Contiguous),
+                FieldKind::Boxes | FieldKind::Tensor => {
+                    (field.dtype, field.shape.clone(), Layout::Contiguous)
+                }
+            };
+            FieldSpec { path: field.path.clone(), dtype, shape, ragged: field.ragged, layout }
+        });
+        let specs = specs.collect();
+        Ok(Self { transforms: spec.transforms, image_write, apply_orientation, specs })
+    }
+
+    /// Resolves every draw for one image and fuses the steps: the whole plan of a lone image.
+    ///
+    /// # Errors
+    /// The image does not suit the recipe.
+    pub fn plan_image(
+        &self,
+        meta: &ImageMeta,
+        key: EpochKey,
+        position: u64,
+    ) -> Result<ImagePlan, Fault> {
+        let steps = self.steps(meta, DrawKey { epoch: key, position, group: 0 })?;
+        Ok(self.fuse(&steps, meta, self.image_write))
+    }
+
+    fn upright(&self, meta: &ImageMeta) -> Size {
+        if self.apply_orientation { meta.orientation.upright(meta.size) } else { meta.size }
+    }
+
+    fn steps(&self, meta: &ImageMeta, key: DrawKey) -> Result<Vec<Step>, Fault> {
+        resolve(&self.transforms, self.upright(meta), key)
+            .map_err(|reason| Fault::new(Stage::Transform, reason))
+    }
+
+    fn fuse(&self, steps: &[Step], meta: &ImageMeta, write: Write) -> ImagePlan {
+        let orientation =
+            if self.apply_orientation { meta.orientation } else { crate::Orientation::default() };
+        fuse::fuse(steps, meta.size, orientation, write)
+    }
+}
+
+const MASK_WRITE: Write = Write {
+    channels: 1,
+    dtype: crate::DType::UInt8,
+    layout: Layout::Contiguous,
+    scale: false,
+    normalize: None::<Normalize>,
+};
+
+/// Geometry of a mask: class numbers must not mix, so every resize takes the nearest pixel.
+fn mask_steps(steps: &[Step]) -> Vec<Step> {
+    let keep = |step: &Step| match *step {
+        Step::Color(_) => None,
+        Step::Resize { size, .. } => Some(Step::Resize {
+            size,
+            interpolation: crate::coeffs::Interpolation::Nearest,
+            antialias: false,
+        }),
+        Step::Crop { .. } | Step::FlipX | Step::FlipY => Some(*step),
+    };
+    steps.iter().filter_map(keep).collect()
+}
+
+impl Planner for Recipe {
+    fn specs(&self) -> &[FieldSpec] {
+        &self.specs
+    }
+
+    fn plan(
+        &self,
+        schema: &Schema,
+        record: Record,
+        metas: &[Option<Arc<ImageMeta>>],
+        key: EpochKey,
+        position: u64,
+    ) -> Result<Vec<FieldPlan>, Fault> {
+        let draw_key = |group| DrawKey { epoch: key, position, group };
+        // The image that masks and boxes of a draw group belong to.
+        let leader = |group: u16| {
+            let fields = schema.fields.iter().zip(metas);
+            fields
+                .filter(|(field, _)| field.kind == FieldKind::Image && field.draw_group == group)
+                .find_map(|(_, meta)| meta.as_ref())
+        };
+        let plan_field = |(i, value): (usize, Value)| {
+            let field = &schema.fields[i];
+            let group = field.draw_group;
+            match (field.kind, value, &metas[i]) {
+                (FieldKind::Image, Value::Encoded(_), Some(meta)) => {
+                    let steps = self.steps(meta, draw_key(group))?;
+                    Ok(FieldPlan::Image(Arc::new(self.fuse(&steps, meta, self.image_write))))
+                }
+                (FieldKind::Mask, Value::Encoded(_), Some(meta)) => {
+                    let (upright, image) = (self.upright(meta), leader(group));
+                    if let Some(image) = image.filter(|image| self.upright(image) != upright) {
+                        let image = self.upright(image);
+                        let reason = format!("mask {} is {upright}, its image {image}", field.path);
+                        return Err(Fault::new(Stage::Transform, reason));
+                    }
+                    let steps = mask_steps(&self.steps(meta, draw_key(group))?);
+                    Ok(FieldPlan::Image(Arc::new(self.fuse(&steps, meta, MASK_WRITE))))
+                }
+                (FieldKind::Boxes, Value::Boxes(boxes), _) => {
+                    let Some(image) = leader(group) else {
+                        let reason = format!("boxes {} have no image to move with", field.path);
+                        return Err(Fault::new(Stage::Transform, reason));
+                    };
+                    let steps = self.steps(image, draw_key(group))?;
+                    let moved = boxes::apply(boxes, &steps, self.upright(image));
+                    let rows = moved.iter().flatten().flat_map(|side| side.to_ne_bytes());
+                    Ok(FieldPlan::Elements(rows.collect()))
+                }
+                (FieldKind::Tensor, Value::Int(value), _) => {
+                    Ok(FieldPlan::Elements(value.to_ne_bytes().to_vec()))
+                }
+                (FieldKind::Tensor, Value::Elements(bytes), _) => Ok(FieldPlan::Elements(bytes)),
+                (kind, value, _) => Err(Fault::new(
+                    Stage::Dataset,
+                    format!("field {} is a {kind:?}, its value is {value:?}", field.path),
+                )),
+            }
+        };
+        record.values.into_iter().enumerate().map(plan_field).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

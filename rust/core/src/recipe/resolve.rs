@@ -1,0 +1,253 @@
+//! Draws: transforms with ranges become steps with numbers, for an image of a given size.
+//!
+//! Distributions, rounding and fallbacks are those of `torchvision/transforms/v2` (0.26); each
+//! function names the method it follows.
+
+use super::spec::Transform;
+use crate::coeffs::Interpolation;
+use crate::rng::{Draws, EpochKey};
+use crate::{ColorOp, Size};
+
+/// What happens to the canvas, in numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Step {
+    /// The canvas becomes the given rectangle of itself; what lies outside is `fill`.
+    Crop { x: i64, y: i64, size: Size, fill: [u8; 3] },
+    /// The canvas is resampled.
+    Resize { size: Size, interpolation: Interpolation, antialias: bool },
+    /// Left and right change places.
+    FlipX,
+    /// Top and bottom change places.
+    FlipY,
+    /// Every pixel changes its colour.
+    Color(ColorOp),
+}
+
+/// Names the random streams of one sample and draw group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DrawKey {
+    pub(crate) epoch: EpochKey,
+    pub(crate) position: u64,
+    pub(crate) group: u16,
+}
+
+/// Resolves all transforms for an upright image of `size`.
+///
+/// # Errors
+/// A sentence on why the image does not suit the recipe.
+pub(crate) fn resolve(
+    transforms: &[Transform],
+    mut size: Size,
+    key: DrawKey,
+) -> Result<Vec<Step>, String> {
+    let mut steps = Vec::with_capacity(transforms.len() + 1);
+    for (place, transform) in (0..).zip(transforms) {
+        let mut draws = key.epoch.draws(key.position, place, key.group);
+        let first = steps.len();
+        resolve_one(transform, size, &mut draws, &mut steps)?;
+        for step in &steps[first..] {
+            if let Step::Crop { size: new, .. } | Step::Resize { size: new, .. } = step {
+                size = *new;
+            }
+        }
+    }
+    Ok(steps)
+}
+
+fn resolve_one(
+    transform: &Transform,
+    size: Size,
+    draws: &mut Draws,
+    steps: &mut Vec<Step>,
+) -> Result<(), String> {
+    match transform {
+        Transform::RandomResizedCrop {
+            size: [height, width],
+            scale,
+            ratio,
+            interpolation,
+            antialias,
+        } => {
+            let (x, y, crop) = random_resized_crop(size, *scale, *ratio, draws);
+            steps.push(Step::Crop { x, y, size: crop, fill: [0; 3] });
+            steps.push(Step::Resize {
+                size: Size { width: *width, height: *height },
+                interpolation: *interpolation,
+                antialias: *antialias,
+            });
+        }
+        Transform::Resize { size: wanted, max_size, interpolation, antialias } => {
+            steps.push(Step::Resize {
+                size: resized(size, wanted, *max_size)?,
+                interpolation: *interpolation,
+                antialias: *antialias,
+            });
+        }
+        Transform::CenterCrop { size: [height, width] } => {
+            let crop = Size { width: *width, height: *height };
+            steps.push(Step::Crop {
+                x: centered(size.width, crop.width),
+                y: centered(size.height, crop.height),
+                size: crop,
+                fill: [0; 3],
+            });
+        }
+        Transform::RandomCrop { size: [height, width], padding, pad_if_needed, fill, .. } => {
+            let [left, top, right, bottom] = padding.unwrap_or_default();
+            let x = random_crop(size.width, *width, [left, right], *pad_if_needed, draws);
+            let y = random_crop(size.height, *height, [top, bottom], *pad_if_needed, draws);
+            let crop = Size { width: *width, height: *height };
+            let (Some(x), Some(y)) = (x, y) else {
+                return Err(format!(
+                    "RandomCrop of {crop} does not fit the image of {size}; pass pad_if_needed=True"
+                ));
+            };
+            steps.push(Step::Crop { x, y, size: crop, fill: *fill });
+        }
+        Transform::RandomHorizontalFlip { p } => {
+            steps.extend(draws.bernoulli(*p).then_some(Step::FlipX));
+        }
+        Transform::RandomVerticalFlip { p } => {
+            steps.extend(draws.bernoulli(*p).then_some(Step::FlipY));
+        }
+        Transform::ColorJitter { brightness, contrast, saturation, hue } => {
+            let ops = color_jitter([*brightness, *contrast, *saturation, *hue], draws);
+            steps.extend(ops.map(Step::Color));
+        }
+        Transform::ToDtype { .. } | Transform::Normalize { .. } => {}
+    }
+    Ok(())
+}
+
+/// `RandomResizedCrop.make_params`: ten tries, then the largest centred crop of a legal ratio.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rounded lengths of pixels, checked against the image's size; `as` saturates"
+)]
+fn random_resized_crop(
+    size: Size,
+    scale: [f64; 2],
+    ratio: [f64; 2],
+    draws: &mut Draws,
+) -> (i64, i64, Size) {
+    let (width, height) = (f64::from(size.width), f64::from(size.height));
+    for _ in 0..10 {
+        let area = width * height * draws.uniform(scale[0], scale[1]);
+        let aspect = draws.uniform(ratio[0].ln(), ratio[1].ln()).exp();
+        let crop = Size {
+            width: (area * aspect).sqrt().round_ties_even() as u32,
+            height: (area / aspect).sqrt().round_ties_even() as u32,
+        };
+        let fits = |crop: u32, image: u32| 0 < crop && crop <= image;
+        if fits(crop.width, size.width) && fits(crop.height, size.height) {
+            let y = draws.below(u64::from(size.height - crop.height) + 1);
+            let x = draws.below(u64::from(size.width - crop.width) + 1);
+            return (offset(x), offset(y), crop);
+        }
+    }
+    let aspect = width / height;
+    let crop = if aspect < ratio[0] {
+        Size { width: size.width, height: (width / ratio[0]).round_ties_even() as u32 }
+    } else if aspect > ratio[1] {
+        Size { width: (height * ratio[1]).round_ties_even() as u32, height: size.height }
+    } else {
+        size
+    };
+    let crop =
+        Size { width: crop.width.clamp(1, size.width), height: crop.height.clamp(1, size.height) };
+    let middle = |image: u32, crop: u32| i64::from((image - crop) / 2);
+    (middle(size.width, crop.width), middle(size.height, crop.height), crop)
+}
+
+fn offset(drawn: u64) -> i64 {
+    i64::try_from(drawn).expect("offsets are below a side's length")
+}
+
+/// `_compute_resized_output_size` of torchvision.transforms.functional.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "truncation towards zero is what Python's int() does there; `as` saturates"
+)]
+pub(super) fn resized(size: Size, wanted: &[u32], max_size: Option<u32>) -> Result<Size, String> {
+    if let [height, width] = *wanted {
+        return Ok(Size { width, height });
+    }
+    let (short, long) = (size.width.min(size.height), size.width.max(size.height));
+    let mut new_short = wanted[0];
+    let mut new_long = (f64::from(new_short) * f64::from(long) / f64::from(short)) as u32;
+    if let Some(max_size) = max_size.filter(|max_size| new_long > *max_size) {
+        let shrunk = f64::from(max_size) * f64::from(new_short) / f64::from(new_long);
+        (new_short, new_long) = (shrunk as u32, max_size);
+    }
+    if new_short == 0 || new_long > crate::recipe::MAX_SIDE {
+        return Err(format!(
+            "Resize({}) would make the image of {size} {new_short} by {new_long}; sides must be 1..={}",
+            wanted[0],
+            crate::recipe::MAX_SIDE
+        ));
+    }
+    Ok(if size.width <= size.height {
+        Size { width: new_short, height: new_long }
+    } else {
+        Size { width: new_long, height: new_short }
+    })
+}
+
+/// Offset of `CenterCrop` along one side; negative where it pads.
+fn centered(image: u32, crop: u32) -> i64 {
+    if crop > image {
+        return -i64::from((crop - image) / 2);
+    }
+    // int(round((image - crop) / 2)) with Python's ties to even.
+    let twice = i64::from(image - crop);
+    let half = twice / 2;
+    half + i64::from(twice % 2 == 1 && half % 2 == 1)
+}
+
+/// `RandomCrop.make_params` along one side; `None` if the crop does not fit.
+fn random_crop(
+    image: u32,
+    crop: u32,
+    [before, after]: [u32; 2],
+    pad_if_needed: bool,
+    draws: &mut Draws,
+) -> Option<i64> {
+    let mut before = i64::from(before);
+    let mut padded = i64::from(image) + before + i64::from(after);
+    let missing = i64::from(crop) - padded;
+    if missing > 0 && pad_if_needed {
+        before += missing;
+        padded += 2 * missing;
+    }
+    let room = u64::try_from(padded - i64::from(crop)).ok()?;
+    Some(offset(draws.below(room + 1)) - before)
+}
+
+/// `ColorJitter.make_params`: the four changes in random order, each by a uniform factor.
+#[allow(clippy::cast_possible_truncation, reason = "factors are float32 in torchvision's kernels")]
+fn color_jitter(ranges: [Option<[f64; 2]>; 4], draws: &mut Draws) -> impl Iterator<Item = ColorOp> {
+    let mut order = [0, 1, 2, 3];
+    for last in (1..4).rev() {
+        let other = usize::try_from(draws.below(last as u64 + 1)).expect("below 4");
+        order.swap(last, other);
+    }
+    let factors = ranges.map(|range| {
+        let [low, high] = range.unwrap_or_default();
+        let factor = draws.uniform(low, high) as f32;
+        range.map(|_| factor)
+    });
+    order.into_iter().filter_map(move |which| {
+        let factor = factors[which]?;
+        Some(match which {
+            0 => ColorOp::Brightness(factor),
+            1 => ColorOp::Contrast(factor),
+            2 => ColorOp::Saturation(factor),
+            _ => ColorOp::Hue(factor),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! The recipe as the user wrote it: torchvision v2's names and arguments, parsed strictly.
+
+use crate::coeffs::Interpolation;
+use crate::{DType, Layout};
+use serde::Deserialize;
+
+/// A list of transforms and the form that images leave it in.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecipeSpec {
+    /// In the order of application.
+    pub transforms: Vec<Transform>,
+    /// Element type of the batch; by default what the transforms say, else uint8.
+    #[serde(default)]
+    pub dtype: Option<DType>,
+    /// Memory order of the batch.
+    #[serde(default)]
+    pub layout: Layout,
+}
+
+/// One transform. Sizes are `[height, width]`, as everywhere in Python.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "name", deny_unknown_fields)]
+#[allow(missing_docs, reason = "names and arguments are torchvision.transforms.v2's")]
+pub enum Transform {
+    RandomResizedCrop {
+        size: [u32; 2],
+        #[serde(default = "default_scale")]
+        scale: [f64; 2],
+        #[serde(default = "default_ratio")]
+        ratio: [f64; 2],
+        #[serde(default = "bilinear")]
+        interpolation: Interpolation,
+        #[serde(default = "yes")]
+        antialias: bool,
+    },
+    Resize {
+        /// One number for the shorter edge, or height and width.
+        size: Vec<u32>,
+        #[serde(default)]
+        max_size: Option<u32>,
+        #[serde(default = "bilinear")]
+        interpolation: Interpolation,
+        #[serde(default = "yes")]
+        antialias: bool,
+    },
+    CenterCrop {
+        size: [u32; 2],
+    },
+    RandomCrop {
+        size: [u32; 2],
+        /// Left, top, right, bottom.
+        #[serde(default)]
+        padding: Option<[u32; 4]>,
+        #[serde(default)]
+        pad_if_needed: bool,
+        #[serde(default)]
+        fill: [u8; 3],
+        #[serde(default)]
+        padding_mode: PaddingMode,
+    },
+    RandomHorizontalFlip {
+        #[serde(default = "half")]
+        p: f64,
+    },
+    RandomVerticalFlip {
+        #[serde(default = "half")]
+        p: f64,
+    },
+    ColorJitter {
+        #[serde(default)]
+        brightness: Option<[f64; 2]>,
+        #[serde(default)]
+        contrast: Option<[f64; 2]>,
+        #[serde(default)]
+        saturation: Option<[f64; 2]>,
+        #[serde(default)]
+        hue: Option<[f64; 2]>,
+    },
+    ToDtype {
+        dtype: DType,
+        #[serde(default)]
+        scale: bool,
+    },
+    Normalize {
+        mean: [f32; 3],
+        std: [f32; 3],
+    },
+}
+
+/// What stands beyond an image's border.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PaddingMode {
+    /// The fill value.
+    #[default]
+    Constant,
+}
+
+impl Transform {
+    /// The transform's name, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::RandomResizedCrop { .. } => "RandomResizedCrop",
+            Self::Resize { .. } => "Resize",
+            Self::CenterCrop { .. } => "CenterCrop",
+            Self::RandomCrop { .. } => "RandomCrop",
+            Self::RandomHorizontalFlip { .. } => "RandomHorizontalFlip",
+            Self::RandomVerticalFlip { .. } => "RandomVerticalFlip",
+            Self::ColorJitter { .. } => "ColorJitter",
+            Self::ToDtype { .. } => "ToDtype",
+            Self::Normalize { .. } => "Normalize",
+        }
+    }
+}
+
+fn default_scale() -> [f64; 2] {
+    [0.08, 1.0]
+}
+
+fn default_ratio() -> [f64; 2] {
+    [3.0 / 4.0, 4.0 / 3.0]
+}
+
+fn bilinear() -> Interpolation {
+    Interpolation::Bilinear
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn half() -> f64 {
+    0.5
+}

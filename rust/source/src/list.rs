@@ -1,0 +1,176 @@
+//! Files named by a list, with labels beside them.
+
+use crate::{Error, Names, read_file};
+use forebay_core::ports::{Fault, RecordSink, Request, Source, Stage};
+use forebay_core::state::Fingerprint;
+use forebay_core::{Bytes, DType, Field, Record, Schema, Value};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One label per file: elements of a common type and shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labels {
+    /// Element type.
+    pub dtype: DType,
+    /// Shape of one label; empty for a scalar.
+    pub shape: Vec<usize>,
+    /// All labels' elements, row-major, native byte order.
+    pub elements: Vec<u8>,
+}
+
+impl Labels {
+    fn item_bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype.size()
+    }
+}
+
+/// A list of image files.
+#[derive(Debug)]
+pub struct FileList {
+    root: PathBuf,
+    names: Names,
+    labels: Option<Labels>,
+    schema: Schema,
+    fingerprint: u64,
+}
+
+impl FileList {
+    /// Files `names`, relative to `root` unless they are absolute, with `labels` in their order.
+    ///
+    /// # Errors
+    /// There is not one label per name.
+    pub fn new(root: PathBuf, names: Names, labels: Option<Labels>) -> Result<Self, Error> {
+        let mut schema = Schema { fields: vec![Field::image("image")] };
+        let mut fingerprint = Fingerprint::default().with(names.bytes());
+        for offset in names.offsets() {
+            fingerprint = fingerprint.with(&offset.to_le_bytes());
+        }
+        if let Some(labels) = &labels {
+            let want = names.len();
+            let item = labels.item_bytes();
+            if labels.elements.len() != want * item {
+                return Err(Error::Labels { got: labels.elements.len() / item.max(1), want });
+            }
+            fingerprint = fingerprint.with(&labels.elements);
+            let field = Field::label("label");
+            schema.fields.push(Field { dtype: labels.dtype, shape: labels.shape.clone(), ..field });
+        }
+        Ok(Self { root, names, labels, schema, fingerprint: fingerprint.value() })
+    }
+
+    fn path(&self, index: usize) -> PathBuf {
+        self.root.join(OsStr::from_bytes(self.names.get(index)))
+    }
+
+    fn record(&self, index: u64) -> Result<Record, Fault> {
+        let index = usize::try_from(index).ok().filter(|&index| index < self.names.len());
+        let Some(index) = index else {
+            let reason = format!("index is past the end of {} files", self.names.len());
+            return Err(Fault::new(Stage::Read, reason));
+        };
+        let mut values = vec![Value::Encoded(Bytes::new(read_file(&self.path(index))?))];
+        if let Some(labels) = &self.labels {
+            let item = labels.item_bytes();
+            values
+                .push(Value::Elements(labels.elements[index * item..(index + 1) * item].to_vec()));
+        }
+        Ok(Record { values })
+    }
+}
+
+impl Source for FileList {
+    fn len(&self) -> Option<u64> {
+        Some(self.names.len() as u64)
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    fn key(&self, index: u64) -> String {
+        match usize::try_from(index) {
+            Ok(index) if index < self.names.len() => {
+                self.path(index).to_string_lossy().into_owned()
+            }
+            _ => index.to_string(),
+        }
+    }
+
+    fn request(&self, requests: &[Request], sink: &Arc<dyn RecordSink>) {
+        for request in requests {
+            sink.deliver(request.token, self.record(request.index));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Collect(Mutex<Vec<(u64, Result<Record, Fault>)>>);
+
+    impl RecordSink for Collect {
+        fn deliver(&self, token: u64, record: Result<Record, Fault>) {
+            self.0.lock().unwrap().push((token, record));
+        }
+    }
+
+    fn names(list: &[&str]) -> Names {
+        let mut names = Names::default();
+        for name in list {
+            names.push(name.as_bytes());
+        }
+        names
+    }
+
+    fn labels(values: &[i64]) -> Option<Labels> {
+        let elements = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        Some(Labels { dtype: DType::Int64, shape: vec![], elements })
+    }
+
+    #[test]
+    fn records_hold_bytes_and_labels_and_missing_files_are_faults() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("b c.jpg"), b"bytes").unwrap();
+        let list =
+            FileList::new(folder.path().into(), names(&["gone", "b c.jpg"]), Some(labels(&[4, 5])));
+        let list = list.unwrap();
+        let collect = Arc::new(Collect::default());
+        let sink: Arc<dyn RecordSink> = Arc::<Collect>::clone(&collect);
+        let requests = [(10, 1), (11, 0), (12, 2)].map(|(token, index)| Request { token, index });
+        list.request(&requests, &sink);
+        let got = collect.0.lock().unwrap();
+        let values = &got[0].1.as_ref().unwrap().values;
+        assert!(matches!(&values[0], Value::Encoded(bytes) if **bytes == *b"bytes"));
+        assert!(matches!(&values[1], Value::Elements(label) if *label == 5_i64.to_ne_bytes()));
+        assert_eq!(got[1].1.as_ref().unwrap_err().reason, "no such file");
+        assert!(got[2].1.as_ref().unwrap_err().reason.contains("past the end"));
+        assert!(list.key(1).ends_with("b c.jpg"));
+    }
+
+    #[test]
+    fn fingerprints_tell_lists_apart() {
+        let of = |list: &[&str], values: &[i64]| {
+            FileList::new(PathBuf::new(), names(list), Some(labels(values))).unwrap().fingerprint()
+        };
+        assert_eq!(of(&["a", "b"], &[0, 1]), of(&["a", "b"], &[0, 1]));
+        assert_ne!(of(&["a", "b"], &[0, 1]), of(&["b", "a"], &[0, 1]));
+        assert_ne!(of(&["a", "b"], &[0, 1]), of(&["ab", ""], &[0, 1]));
+        assert_ne!(of(&["a", "b"], &[0, 1]), of(&["a", "b"], &[0, 2]));
+    }
+
+    #[test]
+    fn labels_must_match_the_names() {
+        let error =
+            FileList::new(PathBuf::new(), names(&["a"]), Some(labels(&[1, 2]))).unwrap_err();
+        assert_eq!(error.to_string(), "labels: got 2 for 1 paths; pass one label per path");
+    }
+}
