@@ -131,9 +131,9 @@ mod tests {
         names
     }
 
-    fn labels(values: &[i64]) -> Option<Labels> {
+    fn labels(values: &[i64]) -> Labels {
         let elements = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-        Some(Labels { dtype: DType::Int64, shape: vec![], elements })
+        Labels { dtype: DType::Int64, shape: vec![], elements }
     }
 
     #[test]
