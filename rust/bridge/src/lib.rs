@@ -1,1 +1,197 @@
-//! Placeholder.
+//! The only cxx bridge and the only static library: Forebay's core as C++ sees it.
+//!
+//! **Invariants**
+//! - Every function of the bridge is one `guard(|| ...)`: no panic crosses.
+//! - Two forms of memory cross: slices borrowed for the length of a call, and boxed [`Memory`] that
+//!   a tensor's deleter gives back.
+//! - No logic: options are parsed, the rooms put together, results turned into tensors.
+
+mod fork;
+mod guard;
+mod handles;
+mod options;
+mod pipeline;
+mod scan;
+mod stateless;
+mod tensors;
+
+use guard::{Error, guard};
+use pipeline::{PIPELINES, Pipeline, dataset_fault};
+use scan::SCANS;
+use std::sync::Arc;
+use tensors::Memory;
+
+#[cxx::bridge(namespace = "forebay::ffi")]
+#[allow(unreachable_pub, missing_docs, reason = "cxx makes every item public; C++ reads it")]
+mod ffi {
+    /// Element types, numbered for both sides.
+    #[derive(Debug)]
+    enum DType {
+        Bool,
+        UInt8,
+        Int64,
+        Float16,
+        BFloat16,
+        Float32,
+        Float64,
+    }
+
+    /// A tensor's memory and form; whoever takes it drops `memory` when the tensor dies.
+    struct TensorOut {
+        dtype: DType,
+        sizes: Vec<i64>,
+        strides: Vec<i64>,
+        memory: Box<Memory>,
+    }
+
+    /// Labels as they lie in a contiguous tensor.
+    struct Labels<'a> {
+        dtype: DType,
+        sizes: &'a [i64],
+        elements: &'a [u8],
+    }
+
+    /// What a poll brought: nothing yet if `info` is empty, else JSON and its tensors.
+    struct Poll {
+        info: String,
+        tensors: Vec<TensorOut>,
+    }
+
+    extern "Rust" {
+        type Memory;
+        fn data(self: &Memory) -> *mut u8;
+
+        fn decode_image(encoded: &[u8], mode: &str, orientation: &str) -> Result<TensorOut>;
+        fn system_info() -> Result<String>;
+        fn raise(kind: i64) -> Result<()>;
+        fn panic() -> Result<()>;
+
+        fn scan_folder(root: &str, extensions: Vec<String>) -> Result<[i64; 3]>;
+        fn scan_poll(handle: &[i64], timeout_ms: u64) -> Result<Poll>;
+        fn scan_close(handle: &[i64]) -> Result<()>;
+
+        fn pipeline_open(
+            options: &str,
+            names: &[u8],
+            offsets: &[i64],
+            labels: &Labels,
+        ) -> Result<[i64; 3]>;
+        fn pipeline_start(handle: &[i64], epoch: u64, position: u64) -> Result<()>;
+        fn pipeline_next(handle: &[i64], timeout_ms: u64) -> Result<Poll>;
+        fn pipeline_state(handle: &[i64]) -> Result<String>;
+        fn pipeline_check_state(handle: &[i64], state: &str) -> Result<[u64; 2]>;
+        fn pipeline_feed_wanted(handle: &[i64]) -> Result<u64>;
+        fn pipeline_feed(handle: &[i64], indices: &[i64]) -> Result<()>;
+        fn pipeline_feed_end(handle: &[i64]) -> Result<()>;
+        fn pipeline_wanted(handle: &[i64], max: u64, timeout_ms: u64) -> Result<TensorOut>;
+        fn pipeline_supply(handle: &[i64], token: i64, bytes: &[u8]) -> Result<()>;
+        fn pipeline_supply_path(handle: &[i64], token: i64, path: &[u8]) -> Result<()>;
+        fn pipeline_supply_fault(handle: &[i64], token: i64, reason: &str) -> Result<()>;
+        fn pipeline_stats(handle: &[i64]) -> Result<String>;
+        fn pipeline_describe(handle: &[i64]) -> Result<String>;
+        fn pipeline_close(handle: &[i64]) -> Result<()>;
+    }
+}
+
+fn decode_image(encoded: &[u8], mode: &str, orientation: &str) -> Result<ffi::TensorOut, Error> {
+    guard(|| stateless::decode_image(encoded, mode, orientation))
+}
+
+fn system_info() -> Result<String, Error> {
+    guard(stateless::system_info)
+}
+
+fn raise(kind: i64) -> Result<(), Error> {
+    guard(|| stateless::raise(kind))
+}
+
+fn panic() -> Result<(), Error> {
+    guard(|| panic!("a panic on request"))
+}
+
+fn scan_folder(root: &str, extensions: Vec<String>) -> Result<[i64; 3], Error> {
+    guard(|| Ok(SCANS.insert(scan::start(root, extensions)?)))
+}
+
+fn scan_poll(handle: &[i64], timeout_ms: u64) -> Result<ffi::Poll, Error> {
+    guard(|| scan::poll(&*SCANS.get(handle)?, timeout_ms))
+}
+
+fn scan_close(handle: &[i64]) -> Result<(), Error> {
+    guard(|| SCANS.remove(handle).map(drop))
+}
+
+fn pipeline_open(
+    options: &str,
+    names: &[u8],
+    offsets: &[i64],
+    labels: &ffi::Labels,
+) -> Result<[i64; 3], Error> {
+    guard(|| Ok(PIPELINES.insert(Pipeline::open(options, names, offsets, labels)?)))
+}
+
+fn with<T>(handle: &[i64], f: impl FnOnce(&Arc<Pipeline>) -> Result<T, Error>) -> Result<T, Error> {
+    f(&PIPELINES.get(handle)?)
+}
+
+fn pipeline_start(handle: &[i64], epoch: u64, position: u64) -> Result<(), Error> {
+    guard(|| with(handle, |pipeline| pipeline.start(epoch, position)))
+}
+
+fn pipeline_next(handle: &[i64], timeout_ms: u64) -> Result<ffi::Poll, Error> {
+    guard(|| with(handle, |pipeline| pipeline.next(timeout_ms)))
+}
+
+fn pipeline_state(handle: &[i64]) -> Result<String, Error> {
+    guard(|| with(handle, |pipeline| pipeline::to_json(&pipeline.state())))
+}
+
+fn pipeline_check_state(handle: &[i64], state: &str) -> Result<[u64; 2], Error> {
+    guard(|| with(handle, |pipeline| pipeline.check_state(state)))
+}
+
+fn pipeline_feed_wanted(handle: &[i64]) -> Result<u64, Error> {
+    guard(|| with(handle, |pipeline| Ok(pipeline.feed_wanted() as u64)))
+}
+
+fn pipeline_feed(handle: &[i64], indices: &[i64]) -> Result<(), Error> {
+    guard(|| with(handle, |pipeline| pipeline.push_batch(indices)))
+}
+
+fn pipeline_feed_end(handle: &[i64]) -> Result<(), Error> {
+    guard(|| with(handle, |pipeline| pipeline.push_end()))
+}
+
+fn pipeline_wanted(handle: &[i64], max: u64, timeout_ms: u64) -> Result<ffi::TensorOut, Error> {
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    guard(|| with(handle, |pipeline| pipeline.wanted(max, timeout_ms)))
+}
+
+fn pipeline_supply(handle: &[i64], token: i64, bytes: &[u8]) -> Result<(), Error> {
+    guard(|| with(handle, |pipeline| pipeline.supply(token, Ok(bytes.to_vec()))))
+}
+
+fn pipeline_supply_path(handle: &[i64], token: i64, path: &[u8]) -> Result<(), Error> {
+    guard(|| with(handle, |pipeline| pipeline.supply(token, stateless::read_path(path))))
+}
+
+fn pipeline_supply_fault(handle: &[i64], token: i64, reason: &str) -> Result<(), Error> {
+    guard(|| with(handle, |pipeline| pipeline.supply(token, Err(dataset_fault(reason)))))
+}
+
+fn pipeline_stats(handle: &[i64]) -> Result<String, Error> {
+    guard(|| with(handle, |pipeline| pipeline.stats()))
+}
+
+fn pipeline_describe(handle: &[i64]) -> Result<String, Error> {
+    guard(|| with(handle, |pipeline| pipeline.describe()))
+}
+
+fn pipeline_close(handle: &[i64]) -> Result<(), Error> {
+    guard(|| {
+        if let Some(pipeline) = PIPELINES.remove(handle)? {
+            pipeline.close();
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,83 @@
+# The one list of commands. Everything it needs, it installs: see scripts/system-packages.sh.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+FLOOR_TORCH := 2.11.0
+FLOOR_VENV := .venv-floor
+DATA ?= demo/photos
+
+RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+NATIVE_SOURCES := $(shell find cpp torch_ext -type f)
+PYTHON_SOURCES := $(shell find python -name '*.py') setup.py pyproject.toml
+
+.PHONY: demo test check quick build wheel fmt lint test-rust test-cpp test-python test-floor soak bench clean
+
+demo: build
+	$(BIN)/forebay demo
+
+test: check
+check: lint test-rust test-cpp test-python
+
+quick: build
+	cargo test --workspace --quiet
+	$(BIN)/pytest
+
+build: $(VENV)/.built
+
+# torch, the linters and the peers that tests compare with.
+$(VENV)/.deps: pyproject.toml
+	PYTHON=$(PYTHON) scripts/system-packages.sh
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip "setuptools>=77"
+	$(BIN)/pip install --quiet torch torchvision numpy pillow pytest ruff mypy clang-format
+	touch $@
+
+$(VENV)/.built: $(VENV)/.deps $(RUST_SOURCES) $(NATIVE_SOURCES) $(PYTHON_SOURCES) README.md
+	rm -rf build
+	$(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall .
+	touch $@
+
+wheel: $(VENV)/.deps
+	rm -rf build
+	$(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
+
+fmt: $(VENV)/.deps
+	cargo fmt --all
+	$(BIN)/ruff format python tests setup.py
+	$(BIN)/ruff check --fix --quiet python tests setup.py
+	$(BIN)/clang-format -i $$(find cpp torch_ext tests/cpp -name '*.h' -o -name '*.c' -o -name '*.cpp')
+
+lint: $(VENV)/.deps
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff format --check --quiet python tests setup.py
+	$(BIN)/ruff check --quiet python tests setup.py
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $$(find cpp torch_ext tests/cpp -name '*.h' -o -name '*.c' -o -name '*.cpp')
+
+test-rust: $(VENV)/.deps
+	cargo test --workspace --quiet
+
+test-cpp: build
+	sh tests/cpp/run.sh
+
+test-python: build
+	$(BIN)/pytest
+
+# The same wheel under the oldest torch that is supported.
+test-floor: wheel
+	$(PYTHON) -m venv $(FLOOR_VENV)
+	$(FLOOR_VENV)/bin/pip install --quiet torch==$(FLOOR_TORCH) numpy pillow pytest
+	$(FLOOR_VENV)/bin/pip install --quiet --no-deps --force-reinstall dist/forebay-*.whl
+	$(FLOOR_VENV)/bin/pytest tests/python/test_smoke.py tests/python/test_errors.py
+
+# The long cases at full size.
+soak: build
+	$(BIN)/pytest --soak
+
+bench: build
+	$(BIN)/forebay bench --data $(DATA) --compare forebay,torch-pil --recipe imagenet-train
+	$(BIN)/forebay bench --data $(DATA) --compare forebay,torch-pil --recipe imagenet-val
+
+clean:
+	rm -rf build dist target $(VENV) $(FLOOR_VENV)

@@ -1,0 +1,6 @@
+//! Compiles the C++ half of the cxx bridge into the static library.
+
+fn main() {
+    cxx_build::bridge("src/lib.rs").std("c++17").flag("-fvisibility=hidden").compile("forebay_cxx");
+    println!("cargo:rerun-if-changed=src/lib.rs");
+}

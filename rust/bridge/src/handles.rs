@@ -1,0 +1,124 @@
+//! Handles: how C++ and Python name a pipeline without holding a pointer.
+//!
+//! A handle is three numbers, {magic, slot, generation}. They are looked up, never followed, so a
+//! copy, a pickle or a handle made up by hand is harmless.
+
+use crate::fork;
+use crate::guard::Error;
+use forebay_core::ErrorKind;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const MAGIC: i64 = 0x0046_4f52_4542_4159; // "FOREBAY"
+
+/// What a handle stands for.
+pub(crate) struct Table<T: 'static> {
+    current: AtomicPtr<Entries<T>>,
+}
+
+struct Entries<T> {
+    forks: u64,
+    map: Mutex<(i64, HashMap<i64, (i64, Arc<T>)>)>,
+}
+
+impl<T> Table<T> {
+    pub(crate) const fn new() -> Self {
+        Self { current: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// This process's entries. Those of a parent process are left alone for good: their lock may
+    /// be held by a thread that did not survive the fork.
+    fn entries(&self) -> &'static Entries<T> {
+        let forks = fork::generation();
+        let known = self.current.load(Ordering::Acquire);
+        // SAFETY: the pointer is null or came from `Box::leak` below, so it is valid for ever.
+        match unsafe { known.as_ref() } {
+            Some(entries) if entries.forks == forks => entries,
+            _ => {
+                let fresh = Box::leak(Box::new(Entries { forks, map: Mutex::default() }));
+                let swapped = self.current.compare_exchange(
+                    known,
+                    fresh,
+                    Ordering::AcqRel,
+                    Ordering::Acquire,
+                );
+                match swapped {
+                    Ok(_) => fresh,
+                    Err(_) => self.entries(),
+                }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'static, (i64, HashMap<i64, (i64, Arc<T>)>)> {
+        self.entries().map.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps `value` and names it.
+    pub(crate) fn insert(&self, value: T) -> [i64; 3] {
+        let generation = random();
+        let mut map = self.lock();
+        map.0 += 1;
+        let slot = map.0;
+        map.1.insert(slot, (generation, Arc::new(value)));
+        [MAGIC, slot, generation]
+    }
+
+    /// What `handle` names.
+    pub(crate) fn get(&self, handle: &[i64]) -> Result<Arc<T>, Error> {
+        let (slot, generation) = parse(handle)?;
+        match self.lock().1.get(&slot) {
+            Some((known, value)) if *known == generation => Ok(Arc::clone(value)),
+            _ => Err(Error::new(
+                ErrorKind::Closed,
+                "the pipeline is closed, or was opened before this process was forked; \
+                 iterate the loader anew",
+            )),
+        }
+    }
+
+    /// Forgets what `handle` names; `None` if that has happened already or in another process.
+    pub(crate) fn remove(&self, handle: &[i64]) -> Result<Option<Arc<T>>, Error> {
+        let (slot, generation) = parse(handle)?;
+        let mut map = self.lock();
+        if map.1.get(&slot).is_some_and(|(known, _)| *known == generation) {
+            return Ok(map.1.remove(&slot).map(|(_, value)| value));
+        }
+        Ok(None)
+    }
+}
+
+fn parse(handle: &[i64]) -> Result<(i64, i64), Error> {
+    match handle {
+        [MAGIC, slot, generation] => Ok((*slot, *generation)),
+        _ => Err(Error::new(ErrorKind::Type, "expected a pipeline handle, got another tensor")),
+    }
+}
+
+/// A number that nobody guesses; the seed of std's hash maps comes from the operating system.
+fn random() -> i64 {
+    std::hash::RandomState::new().build_hasher().finish().cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_are_looked_up_not_trusted() {
+        static TABLE: Table<&str> = Table::new();
+        let handle = TABLE.insert("it");
+        assert_eq!(TABLE.get(&handle).map(|value| *value), Ok("it"));
+        let [magic, slot, generation] = handle;
+        for wrong in [[magic, slot, generation ^ 1], [magic, slot + 1, generation]] {
+            assert!(TABLE.get(&wrong).unwrap_err().to_string().starts_with("C:"));
+        }
+        assert!(TABLE.get(&[1, 2, 3]).unwrap_err().to_string().starts_with("T:"));
+        assert!(TABLE.get(&[]).is_err());
+        assert_eq!(TABLE.remove(&handle).unwrap().as_deref(), Some(&"it"));
+        assert_eq!(TABLE.remove(&handle), Ok(None));
+        assert!(TABLE.get(&handle).is_err());
+    }
+}

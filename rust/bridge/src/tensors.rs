@@ -1,0 +1,115 @@
+//! Memory on its way to becoming tensors.
+
+use crate::ffi::{DType, TensorOut};
+use crate::fork;
+use forebay_slab::{SealedSlab, View};
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+/// What a tensor's deleter gives back.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    owner: ManuallyDrop<Owner>,
+    data: *mut u8,
+    forks: u64,
+}
+
+#[derive(Debug)]
+#[allow(dead_code, reason = "owners are only dropped")]
+enum Owner {
+    Slab(Arc<SealedSlab>),
+    Bytes(Vec<u8>),
+    Numbers(Vec<i64>),
+}
+
+impl Memory {
+    fn new(owner: Owner, data: *mut u8) -> Box<Self> {
+        Box::new(Self { owner: ManuallyDrop::new(owner), data, forks: fork::generation() })
+    }
+
+    /// The first byte.
+    pub(crate) fn data(&self) -> *mut u8 {
+        self.data
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // In a forked child the pool's lock may be held by a thread that is not there.
+        if self.forks == fork::generation() {
+            // SAFETY: the owner is dropped here and nowhere else, and never used again.
+            unsafe { ManuallyDrop::drop(&mut self.owner) };
+        }
+    }
+}
+
+// SAFETY: `data` points into memory that `owner` keeps, and every owner is `Send`.
+unsafe impl Send for Memory {}
+
+impl From<forebay_core::DType> for DType {
+    fn from(dtype: forebay_core::DType) -> Self {
+        use forebay_core::DType as Core;
+        match dtype {
+            Core::Bool => Self::Bool,
+            Core::UInt8 => Self::UInt8,
+            Core::Int64 => Self::Int64,
+            Core::Float16 => Self::Float16,
+            Core::BFloat16 => Self::BFloat16,
+            Core::Float32 => Self::Float32,
+            Core::Float64 => Self::Float64,
+        }
+    }
+}
+
+fn signed(lengths: &[usize]) -> Vec<i64> {
+    let sign = |&length| i64::try_from(length).expect("lengths were checked against isize");
+    lengths.iter().map(sign).collect()
+}
+
+/// Strides of row-major memory.
+fn contiguous(sizes: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1; sizes.len()];
+    for dim in (1..sizes.len()).rev() {
+        strides[dim - 1] = strides[dim] * sizes[dim].max(1);
+    }
+    strides
+}
+
+/// A view of a sealed slab.
+pub(crate) fn from_view(slab: &Arc<SealedSlab>, view: &View) -> TensorOut {
+    TensorOut {
+        dtype: view.dtype().into(),
+        sizes: signed(view.shape()),
+        strides: signed(view.strides()),
+        memory: Memory::new(Owner::Slab(Arc::clone(slab)), view.ptr().as_ptr()),
+    }
+}
+
+/// Bytes of any element type that is one byte wide.
+pub(crate) fn from_bytes(mut bytes: Vec<u8>, dtype: DType, sizes: Vec<i64>) -> TensorOut {
+    let data = bytes.as_mut_ptr();
+    TensorOut {
+        dtype,
+        strides: contiguous(&sizes),
+        sizes,
+        memory: Memory::new(Owner::Bytes(bytes), data),
+    }
+}
+
+/// An int64 tensor.
+pub(crate) fn from_numbers(mut numbers: Vec<i64>, sizes: Vec<i64>) -> TensorOut {
+    let data = numbers.as_mut_ptr().cast();
+    let strides = contiguous(&sizes);
+    TensorOut {
+        dtype: DType::Int64,
+        strides,
+        sizes,
+        memory: Memory::new(Owner::Numbers(numbers), data),
+    }
+}
+
+/// A vector of int64.
+pub(crate) fn vector(numbers: Vec<i64>) -> TensorOut {
+    let len = i64::try_from(numbers.len()).expect("a vector's length fits an i64");
+    from_numbers(numbers, vec![len])
+}
