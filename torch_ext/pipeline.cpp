@@ -36,11 +36,11 @@ Tensor handle_tensor(const Handle& handle, void (*close)(Slice)) {
                                   torch::headeronly::ScalarType::Long, deleter);
 }
 
-Polled polled(ffi::Poll&& poll) {
+Polled polled(rust::Box<ffi::Poll> poll) {
   std::vector<Tensor> tensors;
-  tensors.reserve(poll.tensors.size());
-  for (auto& out : poll.tensors) tensors.push_back(to_tensor(std::move(out)));
-  return {std::string(poll.info), std::move(tensors)};
+  tensors.reserve(poll->tensors());
+  while (poll->tensors() > 0) tensors.push_back(to_tensor(poll->take()));
+  return {std::string(poll->info()), std::move(tensors)};
 }
 
 uint64_t natural(int64_t value, const char* name) {

@@ -19,7 +19,7 @@ use guard::{Error, guard};
 use pipeline::{PIPELINES, Pipeline, dataset_fault};
 use scan::SCANS;
 use std::sync::Arc;
-use tensors::Memory;
+use tensors::{Memory, Poll};
 
 #[cxx::bridge(namespace = "forebay::ffi")]
 #[allow(unreachable_pub, missing_docs, reason = "cxx makes every item public; C++ reads it")]
@@ -37,6 +37,7 @@ mod ffi {
     }
 
     /// A tensor's memory and form; whoever takes it drops `memory` when the tensor dies.
+    #[derive(Debug)]
     struct TensorOut {
         dtype: DType,
         sizes: Vec<i64>,
@@ -51,15 +52,16 @@ mod ffi {
         elements: &'a [u8],
     }
 
-    /// What a poll brought: nothing yet if `info` is empty, else JSON and its tensors.
-    struct Poll {
-        info: String,
-        tensors: Vec<TensorOut>,
-    }
-
     extern "Rust" {
         type Memory;
         fn data(self: &Memory) -> *mut u8;
+
+        /// What a poll brought: nothing yet if `info` is empty, else JSON and its tensors.
+        type Poll;
+        fn info(self: &Poll) -> &str;
+        fn tensors(self: &Poll) -> usize;
+        /// Takes the next tensor; there are as many as `tensors` says.
+        fn take(self: &mut Poll) -> Result<TensorOut>;
 
         fn decode_image(encoded: &[u8], mode: &str, orientation: &str) -> Result<TensorOut>;
         fn system_info() -> Result<String>;
@@ -67,7 +69,7 @@ mod ffi {
         fn panic() -> Result<()>;
 
         fn scan_folder(root: &str, extensions: Vec<String>) -> Result<[i64; 3]>;
-        fn scan_poll(handle: &[i64], timeout_ms: u64) -> Result<Poll>;
+        fn scan_poll(handle: &[i64], timeout_ms: u64) -> Result<Box<Poll>>;
         fn scan_close(handle: &[i64]) -> Result<()>;
 
         fn pipeline_open(
@@ -77,7 +79,7 @@ mod ffi {
             labels: &Labels,
         ) -> Result<[i64; 3]>;
         fn pipeline_start(handle: &[i64], epoch: u64, position: u64) -> Result<()>;
-        fn pipeline_next(handle: &[i64], timeout_ms: u64) -> Result<Poll>;
+        fn pipeline_next(handle: &[i64], timeout_ms: u64) -> Result<Box<Poll>>;
         fn pipeline_state(handle: &[i64]) -> Result<String>;
         fn pipeline_check_state(handle: &[i64], state: &str) -> Result<[u64; 2]>;
         fn pipeline_feed_wanted(handle: &[i64]) -> Result<u64>;
@@ -113,8 +115,8 @@ fn scan_folder(root: &str, extensions: Vec<String>) -> Result<[i64; 3], Error> {
     guard(|| Ok(SCANS.insert(scan::start(root, extensions)?)))
 }
 
-fn scan_poll(handle: &[i64], timeout_ms: u64) -> Result<ffi::Poll, Error> {
-    guard(|| scan::poll(&*SCANS.get(handle)?, timeout_ms))
+fn scan_poll(handle: &[i64], timeout_ms: u64) -> Result<Box<Poll>, Error> {
+    guard(|| Ok(Box::new(scan::poll(&*SCANS.get(handle)?, timeout_ms)?)))
 }
 
 fn scan_close(handle: &[i64]) -> Result<(), Error> {
@@ -138,8 +140,8 @@ fn pipeline_start(handle: &[i64], epoch: u64, position: u64) -> Result<(), Error
     guard(|| with(handle, |pipeline| pipeline.start(epoch, position)))
 }
 
-fn pipeline_next(handle: &[i64], timeout_ms: u64) -> Result<ffi::Poll, Error> {
-    guard(|| with(handle, |pipeline| pipeline.next(timeout_ms)))
+fn pipeline_next(handle: &[i64], timeout_ms: u64) -> Result<Box<Poll>, Error> {
+    guard(|| with(handle, |pipeline| Ok(Box::new(pipeline.next(timeout_ms)?))))
 }
 
 fn pipeline_state(handle: &[i64]) -> Result<String, Error> {

@@ -1,10 +1,10 @@
 //! The composition root: options in, source, codec and engine put together.
 
-use crate::ffi::{DType, Labels as LabelsIn, Poll, TensorOut};
+use crate::ffi::{DType, Labels as LabelsIn, TensorOut};
 use crate::guard::Error;
 use crate::handles::Table;
 use crate::options::{self, EngineOptions, FeedOptions, OnError, Options, SourceOptions};
-use crate::tensors;
+use crate::tensors::{self, Poll};
 use forebay_codec::CpuBackend;
 use forebay_core::order::Dealing;
 use forebay_core::ports::{Fault, Source, Stage};
@@ -83,11 +83,8 @@ impl Pipeline {
 
     pub(crate) fn next(&self, timeout_ms: u64) -> Result<Poll, Error> {
         match self.engine.next(Duration::from_millis(timeout_ms))? {
-            Next::Pending => Ok(Poll { info: String::new(), tensors: Vec::new() }),
-            Next::End => {
-                let info = r#"{"kind":"end"}"#.into();
-                Ok(Poll { info, tensors: Vec::new() })
-            }
+            Next::Pending => Ok(Poll::default()),
+            Next::End => Ok(Poll::new(r#"{"kind":"end"}"#.into(), Vec::new())),
             Next::Batch(batch) => Ok(batch_poll(&batch)),
         }
     }
@@ -321,5 +318,5 @@ fn batch_poll(batch: &engine::Batch) -> Poll {
         }
     }
     let info = serde_json::to_string(&info).expect("plain numbers and text become JSON");
-    Poll { info, tensors }
+    Poll::new(info, tensors)
 }

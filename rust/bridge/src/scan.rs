@@ -1,10 +1,9 @@
 //! Scans of folders, started and polled so that Ctrl-C works while a million files are listed.
 
-use crate::ffi::Poll;
 use crate::guard::{Error, guard};
 use crate::handles::Table;
 use crate::pipeline::to_json;
-use crate::tensors;
+use crate::tensors::{self, Poll};
 use forebay_core::ErrorKind;
 use forebay_engine::Background;
 use forebay_source::{FolderScan, scan_folder};
@@ -31,7 +30,7 @@ struct ScanInfo<'a> {
 
 pub(crate) fn poll(scan: &Scan, timeout_ms: u64) -> Result<Poll, Error> {
     let Some(result) = scan.wait(Duration::from_millis(timeout_ms)) else {
-        return Ok(Poll { info: String::new(), tensors: Vec::new() });
+        return Ok(Poll::default());
     };
     let Some(result) = result else {
         return Err(Error::new(ErrorKind::Closed, "the scan's result was taken already"));
@@ -45,5 +44,5 @@ pub(crate) fn poll(scan: &Scan, timeout_ms: u64) -> Result<Poll, Error> {
         tensors::vector(found.names.offsets().iter().map(|&at| at.cast_signed()).collect()),
         tensors::vector(found.labels),
     ];
-    Ok(Poll { info, tensors })
+    Ok(Poll::new(info, tensors))
 }

@@ -2,9 +2,44 @@
 
 use crate::ffi::{DType, TensorOut};
 use crate::fork;
+use crate::guard::{Error, guard};
+use forebay_core::ErrorKind;
 use forebay_slab::{SealedSlab, View};
+use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+
+/// What a poll of a pipeline or a scan brought.
+#[derive(Debug, Default)]
+pub(crate) struct Poll {
+    info: String,
+    tensors: VecDeque<TensorOut>,
+}
+
+impl Poll {
+    pub(crate) fn new(info: String, tensors: Vec<TensorOut>) -> Self {
+        Self { info, tensors: tensors.into() }
+    }
+
+    /// JSON; empty if there is nothing yet.
+    pub(crate) fn info(&self) -> &str {
+        &self.info
+    }
+
+    /// Number of tensors that wait to be taken.
+    pub(crate) fn tensors(&self) -> usize {
+        self.tensors.len()
+    }
+
+    /// Takes the next tensor. A C++ caller that moved tensors out of a `Vec` would leave null
+    /// boxes behind, which Rust would then drop.
+    pub(crate) fn take(&mut self) -> Result<TensorOut, Error> {
+        guard(|| {
+            let none = || Error::new(ErrorKind::Internal, "all tensors of the poll were taken");
+            self.tensors.pop_front().ok_or_else(none)
+        })
+    }
+}
 
 /// What a tensor's deleter gives back.
 #[derive(Debug)]
