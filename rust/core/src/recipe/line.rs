@@ -31,6 +31,9 @@ pub(super) struct Line {
 struct Scaling {
     interpolation: Interpolation,
     antialias: bool,
+    /// The crop is mirrored before it is scaled: nearest sources, and the last bit of weights, are
+    /// not symmetric.
+    mirrored: bool,
 }
 
 impl Line {
@@ -92,7 +95,8 @@ impl Line {
         debug_assert!(self.can_resize(len));
         self.crop_start = u32::try_from(self.window_start).expect("the canvas shows image only");
         self.crop_len = self.window_len;
-        self.scaling = Some(Scaling { interpolation, antialias });
+        let mirrored = std::mem::take(&mut self.flip);
+        self.scaling = Some(Scaling { interpolation, antialias, mirrored });
         self.scaled = len;
         self.window_start = 0;
         self.window_len = len;
@@ -123,9 +127,13 @@ impl Line {
 
     fn taps(&self, range: std::ops::Range<usize>, mirrored: bool) -> Taps {
         match self.scaling {
-            Some(Scaling { interpolation, antialias }) if !interpolation.is_nearest() => {
+            Some(scaling) if !scaling.interpolation.is_nearest() => {
+                let Scaling { interpolation, antialias, .. } = scaling;
                 let table = Table::new(self.crop_len, self.scaled, interpolation, antialias);
                 let mut table = table.slice(range);
+                if scaling.mirrored {
+                    table.reverse_inputs(self.crop_len);
+                }
                 table.shift(|start| start + self.crop_start);
                 if self.flip {
                     table.reverse_outputs();
@@ -140,7 +148,9 @@ impl Line {
                     Some(scaling) => nearest(self.crop_len, self.scaled, scaling.interpolation),
                     None => (0..self.scaled).collect(),
                 };
-                let stored = |source: &u32| {
+                let crop_mirrored = scaling.is_some_and(|scaling| scaling.mirrored);
+                let stored = |&source: &u32| {
+                    let source = if crop_mirrored { self.crop_len - 1 - source } else { source };
                     let source = source + self.crop_start;
                     if mirrored { self.input - 1 - source } else { source }
                 };

@@ -45,6 +45,11 @@ pub trait Planner: Send + Sync {
     /// The fields of a batch, one for each field of the schema.
     fn specs(&self) -> &[FieldSpec];
 
+    /// Size of the image that the recipe sees: upright, unless orientation is ignored.
+    fn input_size(&self, meta: &ImageMeta) -> Size {
+        meta.orientation.upright(meta.size)
+    }
+
     /// Resolves every random draw for the sample at `position` (RNG-1). `metas` holds what the
     /// probe found for each field, `None` for those that are not encoded.
     ///
@@ -116,12 +121,8 @@ impl Recipe {
         Ok(self.fuse(&steps, meta, self.image_write))
     }
 
-    fn upright(&self, meta: &ImageMeta) -> Size {
-        if self.apply_orientation { meta.orientation.upright(meta.size) } else { meta.size }
-    }
-
     fn steps(&self, meta: &ImageMeta, key: DrawKey) -> Result<Vec<Step>, Fault> {
-        resolve(&self.transforms, self.upright(meta), key)
+        resolve(&self.transforms, self.input_size(meta), key)
             .map_err(|reason| Fault::new(Stage::Transform, reason))
     }
 
@@ -159,6 +160,10 @@ impl Planner for Recipe {
         &self.specs
     }
 
+    fn input_size(&self, meta: &ImageMeta) -> Size {
+        if self.apply_orientation { meta.orientation.upright(meta.size) } else { meta.size }
+    }
+
     fn plan(
         &self,
         schema: &Schema,
@@ -184,9 +189,9 @@ impl Planner for Recipe {
                     Ok(FieldPlan::Image(Arc::new(self.fuse(&steps, meta, self.image_write))))
                 }
                 (FieldKind::Mask, Value::Encoded(_), Some(meta)) => {
-                    let (upright, image) = (self.upright(meta), leader(group));
-                    if let Some(image) = image.filter(|image| self.upright(image) != upright) {
-                        let image = self.upright(image);
+                    let (upright, image) = (self.input_size(meta), leader(group));
+                    if let Some(image) = image.filter(|image| self.input_size(image) != upright) {
+                        let image = self.input_size(image);
                         let reason = format!("mask {} is {upright}, its image {image}", field.path);
                         return Err(Fault::new(Stage::Transform, reason));
                     }
@@ -199,7 +204,7 @@ impl Planner for Recipe {
                         return Err(Fault::new(Stage::Transform, reason));
                     };
                     let steps = self.steps(image, draw_key(group))?;
-                    let moved = boxes::apply(boxes, &steps, self.upright(image));
+                    let moved = boxes::apply(boxes, &steps, self.input_size(image));
                     let rows = moved.iter().flatten().flat_map(|side| side.to_ne_bytes());
                     Ok(FieldPlan::Elements(rows.collect()))
                 }

@@ -1,1 +1,153 @@
+use super::*;
 
+const PHOTO: Size = Size { width: 500, height: 375 };
+
+fn draws(position: u64) -> Draws {
+    EpochKey::new(11, 0).draws(position, 0, 0)
+}
+
+/// Largest distance between the empirical distribution of `sample` and `cdf`.
+fn kolmogorov(mut sample: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
+    sample.sort_by(f64::total_cmp);
+    let n = sample.len() as f64;
+    let distance = |(i, x): (usize, &f64)| {
+        let expected = cdf(*x);
+        (expected - i as f64 / n).abs().max(((i + 1) as f64 / n - expected).abs())
+    };
+    sample.iter().enumerate().map(distance).fold(0.0, f64::max)
+}
+
+#[test]
+fn t24_random_resized_crop_draws_area_and_ratio_uniformly() {
+    // A square image large enough that rounding and rejected tries do not bend the distributions:
+    // with areas up to 0.5 every ratio fits.
+    let image = Size { width: 20_000, height: 20_000 };
+    let crops: Vec<Size> = (0..100_000)
+        .map(|position| {
+            let (scale, ratio) = ([0.08, 0.5], [0.75, 4.0 / 3.0]);
+            random_resized_crop(image, scale, ratio, &mut draws(position)).2
+        })
+        .collect();
+    let area = |crop: &Size| crop.pixels() as f64 / image.pixels() as f64;
+    let log_ratio = |crop: &Size| (f64::from(crop.width) / f64::from(crop.height)).ln();
+    let (low, high) = (0.75_f64.ln(), (4.0_f64 / 3.0).ln());
+    let areas = crops.iter().map(area).collect();
+    let ratios = crops.iter().map(log_ratio).collect();
+    // Kolmogorov's bound for p = 0.01 is 1.628 / sqrt(n).
+    let bound = 1.628 / 100_000_f64.sqrt();
+    let distance = kolmogorov(areas, |x| ((x - 0.08) / 0.42).clamp(0.0, 1.0));
+    assert!(distance < bound, "area: {distance}");
+    let distance = kolmogorov(ratios, |x| ((x - low) / (high - low)).clamp(0.0, 1.0));
+    assert!(distance < bound, "log ratio: {distance}");
+}
+
+#[test]
+fn t24_offsets_cover_every_place() {
+    let image = Size { width: 6, height: 4 };
+    let mut seen = std::collections::BTreeSet::new();
+    for position in 0..2000 {
+        let (x, y, crop) =
+            random_resized_crop(image, [0.16, 0.17], [1.0, 1.0], &mut draws(position));
+        assert_eq!(crop, Size { width: 2, height: 2 });
+        seen.insert((x, y));
+    }
+    assert_eq!(seen.len(), 5 * 3);
+}
+
+#[test]
+fn t24_extreme_images_fall_back_to_the_central_crop() {
+    let thin = Size { width: 1000, height: 10 };
+    let (x, y, crop) = random_resized_crop(thin, [0.9, 1.0], [0.75, 4.0 / 3.0], &mut draws(0));
+    assert_eq!((x, y, crop), (493, 0, Size { width: 13, height: 10 }));
+    let tall = thin.transposed();
+    let (x, y, crop) = random_resized_crop(tall, [0.9, 1.0], [0.75, 4.0 / 3.0], &mut draws(0));
+    assert_eq!((x, y, crop), (0, 493, Size { width: 10, height: 13 }));
+    let dot = Size { width: 1, height: 1 };
+    let (.., crop) = random_resized_crop(dot, [0.08, 0.1], [0.75, 4.0 / 3.0], &mut draws(0));
+    assert_eq!(crop, dot);
+}
+
+#[test]
+fn resize_follows_torchvisions_rounding() {
+    // _compute_resized_output_size((375, 500), [256]) = [256, 341] and its kin.
+    let of = |size, wanted: &[u32], max_size| resized(size, wanted, max_size).unwrap();
+    assert_eq!(of(PHOTO, &[256], None), Size { width: 341, height: 256 });
+    assert_eq!(of(PHOTO.transposed(), &[256], None), Size { width: 256, height: 341 });
+    assert_eq!(of(PHOTO, &[256], Some(300)), Size { width: 300, height: 225 });
+    assert_eq!(of(PHOTO, &[30, 40], None), Size { width: 40, height: 30 });
+    let strip = Size { width: 60_000, height: 1 };
+    let reason = resized(strip, &[256], None).unwrap_err();
+    assert!(reason.contains("Resize(256)") && reason.contains("60000x1"), "{reason}");
+}
+
+#[test]
+fn center_crop_rounds_half_to_even_and_pads() {
+    assert_eq!(centered(341, 224), 58, "round(58.5) is 58 in Python");
+    assert_eq!(centered(343, 224), 60, "round(59.5) is 60 in Python");
+    assert_eq!(centered(256, 224), 16);
+    assert_eq!(centered(10, 15), -2);
+}
+
+#[test]
+fn random_crop_covers_the_padded_image() {
+    let offsets: std::collections::BTreeSet<i64> =
+        (0..500).filter_map(|at| random_crop(8, 8, [2, 1], false, &mut draws(at))).collect();
+    assert_eq!(offsets, (-2..=1).collect());
+    assert_eq!(random_crop(5, 8, [0, 0], false, &mut draws(0)), None);
+    let padded: std::collections::BTreeSet<i64> =
+        (0..500).filter_map(|at| random_crop(5, 8, [0, 0], true, &mut draws(at))).collect();
+    assert_eq!(padded, (-3..=0).collect());
+}
+
+#[test]
+fn color_jitter_draws_each_order_and_stays_in_range() {
+    let ranges = [Some([0.5, 1.5]), Some([0.8, 1.2]), None, Some([-0.1, 0.1])];
+    let mut orders = std::collections::BTreeMap::new();
+    for position in 0..6000 {
+        let ops: Vec<ColorOp> = color_jitter(ranges, &mut draws(position)).collect();
+        let order: Vec<u8> = ops
+            .iter()
+            .map(|op| match op {
+                ColorOp::Brightness(factor) if (0.5..1.5).contains(factor) => 0,
+                ColorOp::Contrast(factor) if (0.8..1.2).contains(factor) => 1,
+                ColorOp::Hue(factor) if (-0.1..0.1).contains(factor) => 3,
+                other => panic!("out of range or not asked for: {other:?}"),
+            })
+            .collect();
+        *orders.entry(order).or_insert(0) += 1;
+    }
+    assert_eq!(orders.len(), 6);
+    assert!(orders.values().all(|count| (850..1150).contains(count)), "{orders:?}");
+}
+
+#[test]
+fn flips_happen_with_their_probability() {
+    let flips = |p| {
+        let transform = [Transform::RandomHorizontalFlip { p }];
+        let steps = |position| {
+            let key = DrawKey { epoch: EpochKey::new(0, 0), position, group: 0 };
+            resolve(&transform, PHOTO, key).unwrap().len()
+        };
+        (0..10_000).map(steps).sum::<usize>()
+    };
+    assert_eq!((flips(0.0), flips(1.0)), (0, 10_000));
+    assert!((2_850..3_150).contains(&flips(0.3)), "{}", flips(0.3));
+}
+
+#[test]
+fn rng_1_fields_of_one_group_move_together() {
+    let transforms = [Transform::RandomResizedCrop {
+        size: [8, 8],
+        scale: [0.08, 1.0],
+        ratio: [0.75, 1.3],
+        interpolation: Interpolation::Bilinear,
+        antialias: true,
+    }];
+    let steps = |position, group| {
+        let key = DrawKey { epoch: EpochKey::new(0, 0), position, group };
+        resolve(&transforms, PHOTO, key).unwrap()
+    };
+    assert_eq!(steps(5, 0), steps(5, 0));
+    assert_ne!(steps(5, 0), steps(5, 1));
+    assert_ne!(steps(5, 0), steps(6, 0));
+}
