@@ -48,6 +48,7 @@ pub(crate) fn system_info() -> Result<String, Error> {
         "version": env!("CARGO_PKG_VERSION"),
         "simd": Level::best().name(),
         "simd_available": Level::available().iter().map(|level| level.name()).collect::<Vec<_>>(),
+        "jpeg": forebay_codec::jpeg_version(),
         "state_version": forebay_core::state::VERSION,
     }))
 }

@@ -101,7 +101,7 @@ pub struct Write {
     pub dtype: DType,
     /// Memory order.
     pub layout: Layout,
-    /// Divide by 255 first (`ToDtype(scale=True)`).
+    /// Multiply by 1/255 first (`ToDtype(scale=True)`).
     pub scale: bool,
     /// Then `(value - mean) / std`, in float32.
     pub normalize: Option<Normalize>,
@@ -128,7 +128,8 @@ impl Write {
     /// ```
     pub fn value(&self, pixel: u8, channel: usize) -> f32 {
         let value = f32::from(pixel);
-        let value = if self.scale { value / 255.0 } else { value };
+        // torchvision's to_dtype multiplies by the rounded reciprocal; it does not divide.
+        let value = if self.scale { value * (1.0 / 255.0) } else { value };
         match &self.normalize {
             Some(Normalize { mean, std }) => (value - mean[channel]) / std[channel],
             None => value,

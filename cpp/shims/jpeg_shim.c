@@ -1,0 +1,233 @@
+#include "jpeg_shim.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* After stdio.h, whose FILE jpeglib.h needs. */
+#include <jerror.h>
+#include <jpeglib.h>
+
+/* Rows asked of libjpeg at once; it gives one or two (a row group) per call anyway. */
+#define FB_ROWS 16
+
+struct fb_jpeg {
+  struct jpeg_decompress_struct info;
+  struct jpeg_error_mgr errors;
+  struct jpeg_progress_mgr progress;
+  jmp_buf escape;
+  int open;
+  int status;
+  uint32_t warnings;
+  uint32_t max_scans;
+  fb_jpeg_stop stop;
+  const void *stop_context;
+  char message[JMSG_LENGTH_MAX];
+};
+
+static struct fb_jpeg *owner_of(j_common_ptr info) { return (struct fb_jpeg *)info->client_data; }
+
+static int status_of(int code) {
+  switch (code) {
+    case JERR_OUT_OF_MEMORY: return FB_JPEG_MEMORY;
+    case JERR_ARITH_NOTIMPL:
+    case JERR_BAD_PRECISION:
+    case JERR_CCIR601_NOTIMPL:
+    case JERR_CONVERSION_NOTIMPL:
+    case JERR_FRACT_SAMPLE_NOTIMPL:
+    case JERR_NOTIMPL:
+    case JERR_NOT_COMPILED:
+    case JERR_SOF_UNSUPPORTED: return FB_JPEG_UNSUPPORTED;
+    case JERR_BAD_STATE:
+    case JERR_BAD_CROP_SPEC:
+    case JERR_BAD_LIB_VERSION:
+    case JERR_BAD_STRUCT_SIZE:
+    case JERR_BUFFER_SIZE: return FB_JPEG_MISUSE;
+    default: return FB_JPEG_DAMAGED;
+  }
+}
+
+static void on_error(j_common_ptr info) {
+  struct fb_jpeg *jpeg = owner_of(info);
+  info->err->format_message(info, jpeg->message);
+  jpeg->status = status_of(info->err->msg_code);
+  longjmp(jpeg->escape, 1);
+}
+
+/* Levels below 0 are warnings about damage; the rest is tracing. */
+static void on_message(j_common_ptr info, int level) {
+  struct fb_jpeg *jpeg = owner_of(info);
+  if (level >= 0) {
+    return;
+  }
+  if (jpeg->warnings < UINT32_MAX) {
+    jpeg->warnings++;
+  }
+}
+
+static void print_nothing(j_common_ptr info) { (void)info; }
+
+static void on_progress(j_common_ptr info) {
+  struct fb_jpeg *jpeg = owner_of(info);
+  if (jpeg->stop != NULL && jpeg->stop(jpeg->stop_context)) {
+    snprintf(jpeg->message, sizeof jpeg->message, "stopped");
+    jpeg->status = FB_JPEG_STOPPED;
+    longjmp(jpeg->escape, 1);
+  }
+  if (jpeg->info.input_scan_number > 0 &&
+      (uint32_t)jpeg->info.input_scan_number > jpeg->max_scans) {
+    snprintf(jpeg->message, sizeof jpeg->message, "more than %u scans", (unsigned)jpeg->max_scans);
+    jpeg->status = FB_JPEG_DAMAGED;
+    longjmp(jpeg->escape, 1);
+  }
+}
+
+static int misuse(struct fb_jpeg *jpeg, const char *what) {
+  snprintf(jpeg->message, sizeof jpeg->message, "%s", what);
+  return FB_JPEG_MISUSE;
+}
+
+struct fb_jpeg *fb_jpeg_create(void) {
+  return calloc(1, sizeof(struct fb_jpeg));
+}
+
+void fb_jpeg_destroy(struct fb_jpeg *jpeg) {
+  if (jpeg != NULL) {
+    fb_jpeg_close(jpeg);
+    free(jpeg);
+  }
+}
+
+/* The decompressor is made anew for every image (about a microsecond): a kept one would lend the
+ * Huffman and quantisation tables of the image before to a file that lacks them, and pixels would
+ * depend on history.
+ */
+int fb_jpeg_open(struct fb_jpeg *jpeg, const uint8_t *bytes, size_t len, fb_jpeg_stop stop,
+                 const void *context, uint32_t max_scans, struct fb_jpeg_header *header) {
+  fb_jpeg_close(jpeg);
+  jpeg->warnings = 0;
+  jpeg->message[0] = '\0';
+  jpeg->stop = stop;
+  jpeg->stop_context = context;
+  jpeg->max_scans = max_scans;
+
+  memset(&jpeg->info, 0, sizeof jpeg->info);
+  jpeg->info.err = jpeg_std_error(&jpeg->errors);
+  jpeg->errors.error_exit = on_error;
+  jpeg->errors.emit_message = on_message;
+  jpeg->errors.output_message = print_nothing;
+  jpeg->info.client_data = jpeg;
+  if (setjmp(jpeg->escape)) {
+    jpeg->open = 1;
+    fb_jpeg_close(jpeg);
+    return jpeg->status;
+  }
+  jpeg_create_decompress(&jpeg->info);
+  jpeg->info.client_data = jpeg;
+  jpeg->open = 1;
+  jpeg->progress.progress_monitor = on_progress;
+  jpeg->info.progress = &jpeg->progress;
+  jpeg_mem_src(&jpeg->info, bytes, (unsigned long)len);
+  jpeg_read_header(&jpeg->info, TRUE);
+
+  jpeg->info.dct_method = JDCT_ISLOW;
+  jpeg->info.do_fancy_upsampling = TRUE;
+  if (jpeg->info.jpeg_color_space == JCS_CMYK || jpeg->info.jpeg_color_space == JCS_YCCK) {
+    jpeg->info.out_color_space = JCS_CMYK;
+    header->colour = FB_JPEG_CMYK;
+  } else {
+    jpeg->info.out_color_space = JCS_RGB;
+    header->colour = FB_JPEG_RGB;
+  }
+  header->width = jpeg->info.image_width;
+  header->height = jpeg->info.image_height;
+  return FB_JPEG_OK;
+}
+
+/* Fancy upsampling mixes each chroma sample with its neighbours, and a cropped row ends as if the
+ * image did: one iMCU more on either side keeps the asked columns exact (PIX-1).
+ */
+int fb_jpeg_start(struct fb_jpeg *jpeg, uint32_t x, uint32_t width,
+                  struct fb_jpeg_columns *columns) {
+  if (!jpeg->open) {
+    return misuse(jpeg, "start without open");
+  }
+  if (setjmp(jpeg->escape)) {
+    fb_jpeg_close(jpeg);
+    return jpeg->status;
+  }
+  jpeg_start_decompress(&jpeg->info);
+  const uint64_t whole = jpeg->info.output_width;
+  const uint64_t step = (uint64_t)DCTSIZE * (uint64_t)jpeg->info.max_h_samp_factor;
+  if (width == 0 || (uint64_t)x + width > whole) {
+    fb_jpeg_close(jpeg);
+    return misuse(jpeg, "columns outside the image");
+  }
+  uint64_t first = x / step * step;
+  first = first >= step ? first - step : 0;
+  uint64_t end = ((uint64_t)x + width + step - 1) / step * step + step;
+  end = end < whole ? end : whole;
+  JDIMENSION crop_x = (JDIMENSION)first;
+  JDIMENSION crop_width = (JDIMENSION)(end - first);
+  jpeg_crop_scanline(&jpeg->info, &crop_x, &crop_width);
+  columns->x = crop_x;
+  columns->width = crop_width;
+  return FB_JPEG_OK;
+}
+
+int fb_jpeg_skip_rows(struct fb_jpeg *jpeg, uint32_t rows) {
+  if (!jpeg->open) {
+    return misuse(jpeg, "skip without open");
+  }
+  if (setjmp(jpeg->escape)) {
+    fb_jpeg_close(jpeg);
+    return jpeg->status;
+  }
+  if (jpeg_skip_scanlines(&jpeg->info, rows) != rows) {
+    fb_jpeg_close(jpeg);
+    return misuse(jpeg, "skipped past the last row");
+  }
+  return FB_JPEG_OK;
+}
+
+int fb_jpeg_read_rows(struct fb_jpeg *jpeg, uint8_t *into, size_t stride, uint32_t rows) {
+  if (!jpeg->open) {
+    return misuse(jpeg, "read without open");
+  }
+  if (setjmp(jpeg->escape)) {
+    fb_jpeg_close(jpeg);
+    return jpeg->status;
+  }
+  const JDIMENSION first = jpeg->info.output_scanline;
+  while (jpeg->info.output_scanline - first < rows) {
+    JSAMPROW pointers[FB_ROWS];
+    const uint32_t done = jpeg->info.output_scanline - first;
+    const uint32_t count = rows - done < FB_ROWS ? rows - done : FB_ROWS;
+    for (uint32_t i = 0; i < count; i++) {
+      pointers[i] = into + (size_t)(done + i) * stride;
+    }
+    if (jpeg_read_scanlines(&jpeg->info, pointers, count) == 0) {
+      fb_jpeg_close(jpeg);
+      return misuse(jpeg, "read past the last row");
+    }
+  }
+  return FB_JPEG_OK;
+}
+
+/* jpeg_destroy frees pools only and raises no error, so no setjmp is needed. */
+void fb_jpeg_close(struct fb_jpeg *jpeg) {
+  if (jpeg->open) {
+    jpeg_destroy_decompress(&jpeg->info);
+    jpeg->open = 0;
+  }
+}
+
+const char *fb_jpeg_message(const struct fb_jpeg *jpeg) { return jpeg->message; }
+
+#define FB_TEXT_OF(token) #token
+#define FB_TEXT(macro) FB_TEXT_OF(macro)
+
+const char *fb_jpeg_version(void) { return FB_TEXT(LIBJPEG_TURBO_VERSION); }
+
+uint32_t fb_jpeg_warnings(const struct fb_jpeg *jpeg) { return jpeg->warnings; }

@@ -1,0 +1,74 @@
+/* A plain-C face of libjpeg's decompressor for forebay-codec: errors as return codes, one region.
+ *
+ * libjpeg reports errors by a call that must not return, so every function here that calls into it
+ * sets up a setjmp first; none of them owns anything that a longjmp would skip. Nothing is printed
+ * and nothing exits.
+ */
+#ifndef FOREBAY_JPEG_SHIM_H
+#define FOREBAY_JPEG_SHIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Return codes; rust/codec/src/jpeg/ffi.rs repeats them. */
+enum fb_jpeg_status {
+  FB_JPEG_OK = 0,
+  FB_JPEG_DAMAGED = 1,     /* the file is wrong */
+  FB_JPEG_UNSUPPORTED = 2, /* a valid file of a kind that libjpeg was not built for */
+  FB_JPEG_MEMORY = 3,      /* malloc failed */
+  FB_JPEG_STOPPED = 4,     /* `stop` said so */
+  FB_JPEG_MISUSE = 5       /* called out of order: a bug of ours */
+};
+
+/* Colours of the rows that come out. */
+enum fb_jpeg_colour {
+  FB_JPEG_RGB = 0, /* 3 bytes a pixel */
+  FB_JPEG_CMYK = 1 /* 4 bytes a pixel, as stored (Adobe stores 255 - ink) */
+};
+
+struct fb_jpeg_header {
+  uint32_t width;
+  uint32_t height;
+  uint32_t colour; /* enum fb_jpeg_colour */
+};
+
+/* Columns that rows hold after fb_jpeg_start: the asked ones and margins. */
+struct fb_jpeg_columns {
+  uint32_t x;
+  uint32_t width;
+};
+
+/* Returns nonzero when the work is no longer wanted; called about once per row of MCUs. */
+typedef int (*fb_jpeg_stop)(const void *context);
+
+struct fb_jpeg;
+
+/* NULL when out of memory. One object serves one image at a time, on one thread at a time. */
+struct fb_jpeg *fb_jpeg_create(void);
+void fb_jpeg_destroy(struct fb_jpeg *jpeg);
+
+/* Reads the header. `bytes` and `context` must stay valid until fb_jpeg_close. */
+int fb_jpeg_open(struct fb_jpeg *jpeg, const uint8_t *bytes, size_t len, fb_jpeg_stop stop,
+                 const void *context, uint32_t max_scans, struct fb_jpeg_header *header);
+
+/* Starts decoding of columns [x, x + width) and of the margin that makes them exact. */
+int fb_jpeg_start(struct fb_jpeg *jpeg, uint32_t x, uint32_t width,
+                  struct fb_jpeg_columns *columns);
+
+/* Passes over `rows` rows without computing their pixels. */
+int fb_jpeg_skip_rows(struct fb_jpeg *jpeg, uint32_t rows);
+
+/* Writes the next `rows` rows, `stride` bytes apart; the caller has checked that they exist. */
+int fb_jpeg_read_rows(struct fb_jpeg *jpeg, uint8_t *into, size_t stride, uint32_t rows);
+
+/* Ends the image, finished or not, and frees what it took. Harmless when nothing is open. */
+void fb_jpeg_close(struct fb_jpeg *jpeg);
+
+/* Version of libjpeg-turbo that the shim was compiled against. */
+const char *fb_jpeg_version(void);
+
+/* Text of the last error; number of warnings since open. */
+const char *fb_jpeg_message(const struct fb_jpeg *jpeg);
+uint32_t fb_jpeg_warnings(const struct fb_jpeg *jpeg);
+
+#endif

@@ -1,0 +1,115 @@
+//! The CPU as decoder and renderer in one: it decodes while it renders, band by band.
+
+use crate::render::{Input, Work, with_scratch};
+use crate::{Error, Level};
+use forebay_core::ports::{
+    Cost, DecodeJob, DecodeSink, Decoder, Fault, Pixels, RenderJob, RenderReport, RenderSink,
+    Renderer, SlotMemory, Stage,
+};
+use forebay_core::{Format, ImageMeta, Limits, Region};
+use std::sync::Arc;
+
+/// Decodes and renders on the calling thread.
+///
+/// As a [`Decoder`] it hands the encoded bytes on untouched; as a [`Renderer`] it takes them, or
+/// pixels that another decoder left in host memory. Any thread may call it; each keeps some
+/// scratch memory of its own.
+///
+/// ```
+/// use forebay_codec::CpuBackend;
+/// use forebay_core::{Limits, ports::Decoder};
+/// let backend = CpuBackend::new(Limits::default());
+/// let fault = backend.probe(b"").unwrap_err();
+/// assert_eq!(fault.reason, "empty file");
+/// ```
+#[derive(Debug)]
+pub struct CpuBackend {
+    limits: Limits,
+    level: Level,
+}
+
+impl CpuBackend {
+    /// With the fastest instructions of this CPU.
+    pub fn new(limits: Limits) -> Arc<Self> {
+        Self::with_level(limits, Level::best())
+    }
+
+    /// With chosen instructions.
+    pub fn with_level(limits: Limits, level: Level) -> Arc<Self> {
+        Arc::new(Self { limits, level })
+    }
+
+    fn render(&self, job: &mut RenderJob) -> Result<RenderReport, Error> {
+        let input = match &job.pixels {
+            Pixels::Encoded(bytes) => Input::Encoded(bytes),
+            Pixels::Host(pixels) => Input::Host(pixels),
+            Pixels::Device(_) => return Err(Error::internal("device pixels on the CPU")),
+        };
+        let SlotMemory::Host(slot) = job.slot.memory() else {
+            return Err(Error::internal("a device slot on the CPU"));
+        };
+        let work = Work {
+            input,
+            meta: &job.meta,
+            plan: &job.plan,
+            limits: &self.limits,
+            level: self.level,
+            stop: &job.stop,
+        };
+        with_scratch(|scratch| work.run(scratch, slot))
+    }
+}
+
+impl Decoder for CpuBackend {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn probe(&self, bytes: &[u8]) -> Result<ImageMeta, Fault> {
+        Ok(crate::probe(bytes, &self.limits)?)
+    }
+
+    /// Least squares over 400 ImageNet photos and 500 other files on one core of an EPYC: baseline
+    /// 8.3 ns a byte (entropy decoding, down to the region's last row) and 1.6 ns a pixel of the
+    /// region (inverse DCT, upsampling, colour); several scans 10.6 ns a byte and 3.4 ns a pixel,
+    /// the coefficients of the whole image; PNG 2.8 ns a byte and 2.2 ns a pixel.
+    fn cost(&self, meta: &ImageMeta, region: Region) -> Option<Cost> {
+        let bytes = meta.bytes as u64;
+        let pixels = meta.size.pixels();
+        let tenths = match meta.format {
+            Format::Jpeg if meta.progressive => {
+                106 * bytes + 18 * pixels + 16 * region.size().pixels()
+            }
+            Format::Jpeg => {
+                let rows = u64::from(region.y) + u64::from(region.height);
+                let above = bytes * rows / u64::from(meta.size.height.max(1));
+                83 * above + 16 * region.size().pixels()
+            }
+            Format::Png => 28 * bytes + 22 * pixels,
+        };
+        Some(Cost(tenths / 10))
+    }
+
+    fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
+        for job in jobs {
+            sink.decoded(job.token, Ok(Pixels::Encoded(job.bytes)));
+        }
+    }
+}
+
+impl Renderer for CpuBackend {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn submit(&self, jobs: Vec<RenderJob>, sink: &Arc<dyn RenderSink>) {
+        for mut job in jobs {
+            let stage = match job.pixels {
+                Pixels::Encoded(_) => Stage::Decode,
+                Pixels::Host(_) | Pixels::Device(_) => Stage::Transform,
+            };
+            let outcome = self.render(&mut job).map_err(|error| Fault::new(stage, error));
+            sink.rendered(job.token, job.slot, outcome);
+        }
+    }
+}

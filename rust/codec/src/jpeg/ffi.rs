@@ -1,0 +1,67 @@
+//! Declarations of `cpp/shims/jpeg_shim.h`.
+
+use std::ffi::{c_char, c_int, c_void};
+
+pub(super) const OK: c_int = 0;
+pub(super) const DAMAGED: c_int = 1;
+pub(super) const UNSUPPORTED: c_int = 2;
+pub(super) const MEMORY: c_int = 3;
+pub(super) const STOPPED: c_int = 4;
+
+pub(super) const COLOUR_CMYK: u32 = 1;
+
+/// The shim's object, known by address only.
+#[repr(C)]
+pub(super) struct Jpeg {
+    _opaque: [u8; 0],
+}
+
+#[repr(C)]
+#[derive(Default, Clone, Copy)]
+pub(super) struct Header {
+    pub(super) width: u32,
+    pub(super) height: u32,
+    pub(super) colour: u32,
+}
+
+#[repr(C)]
+#[derive(Default, Clone, Copy)]
+pub(super) struct Columns {
+    pub(super) x: u32,
+    pub(super) width: u32,
+}
+
+const _: () = assert!(size_of::<Header>() == 12 && size_of::<Columns>() == 8);
+
+pub(super) type StopFn = unsafe extern "C" fn(*const c_void) -> c_int;
+
+unsafe extern "C" {
+    pub(super) fn fb_jpeg_version() -> *const c_char;
+    pub(super) fn fb_jpeg_create() -> *mut Jpeg;
+    pub(super) fn fb_jpeg_destroy(jpeg: *mut Jpeg);
+    pub(super) fn fb_jpeg_open(
+        jpeg: *mut Jpeg,
+        bytes: *const u8,
+        len: usize,
+        stop: StopFn,
+        context: *const c_void,
+        max_scans: u32,
+        header: *mut Header,
+    ) -> c_int;
+    pub(super) fn fb_jpeg_start(
+        jpeg: *mut Jpeg,
+        x: u32,
+        width: u32,
+        columns: *mut Columns,
+    ) -> c_int;
+    pub(super) fn fb_jpeg_skip_rows(jpeg: *mut Jpeg, rows: u32) -> c_int;
+    pub(super) fn fb_jpeg_read_rows(
+        jpeg: *mut Jpeg,
+        into: *mut u8,
+        stride: usize,
+        rows: u32,
+    ) -> c_int;
+    pub(super) fn fb_jpeg_close(jpeg: *mut Jpeg);
+    pub(super) fn fb_jpeg_message(jpeg: *const Jpeg) -> *const c_char;
+    pub(super) fn fb_jpeg_warnings(jpeg: *const Jpeg) -> u32;
+}

@@ -1,0 +1,90 @@
+//! Point-wise colour on 8-bit RGB, with the arithmetic of torchvision v2 on uint8 tensors.
+//!
+//! The order of operations, the fused multiply-adds of ATen's vectorised `add(alpha=)` and the
+//! truncations are those of `torchvision/transforms/v2/functional/_color.py` on a CPU tensor.
+
+mod scalar;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+
+use crate::Level;
+use crate::simd::Kind;
+use forebay_core::ColorOp;
+
+/// A list of colour operations prepared for many rows.
+#[derive(Debug, Default)]
+pub struct Program {
+    steps: Vec<Step>,
+}
+
+/// Operations of one channel at a time are tables.
+#[derive(Debug)]
+enum Step {
+    Table(Box<[u8; 256]>),
+    Saturation(f32),
+    Hue(f32),
+}
+
+impl Program {
+    /// Takes over `ops`; `gray_mean` is the previous pass's `Reduce::GrayMean`.
+    pub fn new(ops: &[ColorOp], gray_mean: f32) -> Self {
+        let table = |value: &dyn Fn(f32) -> f32| {
+            let mut table = Box::new([0; 256]);
+            for (pixel, place) in (0..=255_u8).zip(table.iter_mut()) {
+                *place = scalar::truncate(value(f32::from(pixel)));
+            }
+            Step::Table(table)
+        };
+        let steps = ops.iter().map(|op| match *op {
+            ColorOp::Brightness(factor) => table(&|pixel| pixel * factor),
+            ColorOp::Contrast(ratio) => {
+                let rest = scalar::complement(ratio);
+                table(&|pixel| gray_mean.mul_add(rest, pixel * ratio))
+            }
+            ColorOp::Saturation(ratio) => Step::Saturation(ratio),
+            ColorOp::Hue(turns) => Step::Hue(turns),
+        });
+        Self { steps: steps.collect() }
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Changes a row of RGB pixels in place.
+    pub fn apply(&self, level: Level, row: &mut [u8]) {
+        let pixels = row.as_chunks_mut::<3>().0;
+        for step in &self.steps {
+            match (step, level.kind()) {
+                (Step::Table(table), _) => {
+                    pixels.as_flattened_mut().iter_mut().for_each(|v| *v = table[usize::from(*v)]);
+                }
+                (&Step::Saturation(ratio), Kind::Scalar) => scalar::saturate(pixels, ratio),
+                (&Step::Hue(turns), Kind::Scalar) => scalar::turn_hue(pixels, turns),
+                #[cfg(target_arch = "x86_64")]
+                (&Step::Saturation(ratio), Kind::Avx2) => {
+                    // SAFETY: the level is `Avx2` only where the CPU has AVX2 and FMA.
+                    unsafe { avx2::saturate(pixels, ratio) }
+                }
+                #[cfg(target_arch = "x86_64")]
+                (&Step::Hue(turns), Kind::Avx2) => {
+                    // SAFETY: as above.
+                    unsafe { avx2::turn_hue(pixels, turns) }
+                }
+            }
+        }
+    }
+}
+
+/// Sum of the pixels' grey values, each rounded down.
+pub fn gray_sum(level: Level, rgb: &[u8]) -> u64 {
+    let pixels = rgb.as_chunks::<3>().0;
+    match level.kind() {
+        Kind::Scalar => scalar::gray_sum(pixels),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the level is `Avx2` only where the CPU has AVX2 and FMA.
+        Kind::Avx2 => unsafe { avx2::gray_sum(pixels) },
+    }
+}

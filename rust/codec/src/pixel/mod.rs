@@ -1,0 +1,9 @@
+//! Pixel kernels: one folder a stage, `scalar.rs` the oracle, SIMD leaves byte-equal to it.
+//!
+//! Rows are interleaved 8-bit channels. `mod.rs` of a stage chooses the leaf by [`crate::Level`]
+//! and checks what its leaves rely on.
+
+pub mod color;
+pub mod horizontal;
+pub mod vertical;
+pub mod write;

@@ -1,0 +1,227 @@
+//! JPEG markers from SOI to EOI, read without decoding.
+//!
+//! Invariants: the verdict on the markers is the same whatever part of the image is decoded later
+//! (ERR-2); every byte is looked at once.
+
+use super::{check_size, exif};
+use crate::Error;
+use forebay_core::{Format, ImageMeta, Limits, Orientation, Size};
+
+const TEM: u8 = 0x01;
+const SOF_FIRST: u8 = 0xc0;
+const DHT: u8 = 0xc4;
+const JPG: u8 = 0xc8;
+const DAC: u8 = 0xcc;
+const RST_FIRST: u8 = 0xd0;
+const RST_LAST: u8 = 0xd7;
+const SOI: u8 = 0xd8;
+const EOI: u8 = 0xd9;
+const SOS: u8 = 0xda;
+const DQT: u8 = 0xdb;
+const DNL: u8 = 0xdc;
+const DRI: u8 = 0xdd;
+const APP0: u8 = 0xe0;
+const APP1: u8 = 0xe1;
+const APP_LAST: u8 = 0xef;
+const COM: u8 = 0xfe;
+
+/// Most scans of one image; libjpeg's own examples stop at 500, encoders write about 10.
+pub(crate) const MAX_SCANS: u32 = 1000;
+/// Scans of large images are bounded by their work: every scan visits every block, even where the
+/// file spends no bit on it. 4e9 visited pixels are about 2 s of empty progressive scans.
+const MAX_SCANNED_PIXELS: u64 = 4_000_000_000;
+/// This many scans are always accepted.
+const MIN_SCAN_ALLOWANCE: u64 = 20;
+/// Arithmetic decoding makes up to 64 decisions a block where Huffman codes skip it, so its scans
+/// weigh more; encoders write 10 of them.
+const ARITHMETIC_WEIGHT: u64 = 4;
+const MIN_ARITHMETIC_ALLOWANCE: u64 = 10;
+
+/// What the markers seen so far say.
+#[derive(Default)]
+struct Seen {
+    frame: Option<Frame>,
+    orientation: Option<Orientation>,
+    scans: u32,
+    restarts: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Frame {
+    size: Size,
+    components: u8,
+    progressive: bool,
+    arithmetic: bool,
+}
+
+pub(super) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
+    let mut seen = Seen::default();
+    match scan(bytes, limits, &mut seen) {
+        Err(Error::Truncated { .. }) if limits.accept_truncated && seen.scans > 0 => {}
+        other => other?,
+    }
+    let frame = seen.frame.ok_or_else(|| Error::jpeg("no frame header"))?;
+    if seen.scans == 0 {
+        return Err(Error::jpeg("no scan"));
+    }
+    Ok(ImageMeta {
+        format: Format::Jpeg,
+        size: frame.size,
+        orientation: seen.orientation.unwrap_or_default(),
+        components: frame.components,
+        progressive: frame.progressive || seen.scans > 1,
+        bytes: bytes.len(),
+    })
+}
+
+/// Reads markers to EOI.
+fn scan(bytes: &[u8], limits: &Limits, seen: &mut Seen) -> Result<(), Error> {
+    let mut at = 2;
+    loop {
+        let (marker, body) = next_marker(bytes, at)?;
+        match marker {
+            EOI => return Ok(()),
+            TEM | RST_FIRST..=RST_LAST => {
+                at = body;
+                continue;
+            }
+            SOI => return Err(Error::jpeg("second start of image")),
+            _ => {}
+        }
+        let (segment, next) = segment(bytes, body)?;
+        at = next;
+        match marker {
+            SOF_FIRST..=0xcf if !matches!(marker, DHT | JPG | DAC) => {
+                if seen.frame.is_some() {
+                    return Err(Error::jpeg("second frame header"));
+                }
+                seen.frame = Some(frame(marker, segment, limits)?);
+            }
+            SOS => {
+                at = start_scan(bytes, at, seen)?;
+            }
+            DRI => seen.restarts = segment.len() == 2 && segment != [0, 0],
+            APP1 if seen.orientation.is_none() => {
+                seen.orientation = segment.strip_prefix(b"Exif\0\0").map(exif::orientation);
+            }
+            DHT | DAC | DQT | DNL | APP0..=APP_LAST | COM => {}
+            _ => return Err(Error::jpeg(format!("unknown marker 0x{marker:02x}"))),
+        }
+    }
+}
+
+/// The next marker and the position behind it; bytes that are none are passed over, as libjpeg does.
+fn next_marker(bytes: &[u8], mut at: usize) -> Result<(u8, usize), Error> {
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let Some(found) = memchr::memchr(0xff, rest) else {
+            return Err(no_eoi());
+        };
+        at += found + 1;
+        while bytes.get(at) == Some(&0xff) {
+            at += 1;
+        }
+        match bytes.get(at) {
+            None => return Err(no_eoi()),
+            Some(0) => at += 1,
+            Some(&marker) => return Ok((marker, at + 1)),
+        }
+    }
+}
+
+fn no_eoi() -> Error {
+    Error::truncated("no end of image")
+}
+
+/// The content of the segment whose length stands at `at`, and the position behind it.
+fn segment(bytes: &[u8], at: usize) -> Result<(&[u8], usize), Error> {
+    let too_short = || Error::truncated("the file ends inside a marker segment");
+    let length = bytes.get(at..at + 2).ok_or_else(too_short)?;
+    let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
+    if length < 2 {
+        return Err(Error::jpeg(format!("marker segment of length {length}")));
+    }
+    let content = bytes.get(at + 2..at + length).ok_or_else(too_short)?;
+    Ok((content, at + length))
+}
+
+fn frame(marker: u8, segment: &[u8], limits: &Limits) -> Result<Frame, Error> {
+    let &[precision, h1, h0, w1, w0, components, ref table @ ..] = segment else {
+        return Err(Error::jpeg("frame header too short"));
+    };
+    let kind = match marker {
+        0xc3 => "lossless JPEG",
+        0xc5..=0xc7 => "hierarchical JPEG",
+        0xcb => "lossless arithmetic-coded JPEG",
+        0xcd..=0xcf => "hierarchical arithmetic-coded JPEG",
+        _ => "",
+    };
+    if !kind.is_empty() {
+        return Err(Error::unsupported(kind));
+    }
+    if precision != 8 {
+        return Err(Error::unsupported(format!("{precision}-bit JPEG")));
+    }
+    let size = Size {
+        width: u32::from(u16::from_be_bytes([w1, w0])),
+        height: u32::from(u16::from_be_bytes([h1, h0])),
+    };
+    if size.width == 0 {
+        return Err(Error::jpeg("width 0"));
+    }
+    if size.height == 0 {
+        return Err(Error::unsupported("JPEG of undeclared height"));
+    }
+    if table.len() != 3 * usize::from(components) {
+        return Err(Error::jpeg("frame header of wrong length"));
+    }
+    if !matches!(components, 1 | 3 | 4) {
+        return Err(Error::unsupported(format!("{components}-component JPEG")));
+    }
+    let sampled =
+        |factors: u8| (1..=4).contains(&(factors >> 4)) && (1..=4).contains(&(factors & 15));
+    if !table.chunks_exact(3).all(|component| sampled(component[1])) {
+        return Err(Error::jpeg("sampling factor outside 1..4"));
+    }
+    check_size(size, limits)?;
+    let (progressive, arithmetic) = (matches!(marker, 0xc2 | 0xca), marker > JPG);
+    Ok(Frame { size, components, progressive, arithmetic })
+}
+
+/// Counts a scan and passes over its entropy-coded data; returns the position of the next marker.
+fn start_scan(bytes: &[u8], at: usize, seen: &mut Seen) -> Result<usize, Error> {
+    let Some(frame) = seen.frame else {
+        return Err(Error::jpeg("scan before the frame header"));
+    };
+    seen.scans += 1;
+    let (weight, least) = if frame.arithmetic {
+        (ARITHMETIC_WEIGHT, MIN_ARITHMETIC_ALLOWANCE)
+    } else {
+        (1, MIN_SCAN_ALLOWANCE)
+    };
+    let allowed =
+        (MAX_SCANNED_PIXELS / weight / frame.size.pixels()).clamp(least, u64::from(MAX_SCANS));
+    if u64::from(seen.scans) > allowed {
+        return Err(Error::jpeg(format!("more than {allowed} scans of {} pixels", frame.size)));
+    }
+    skip_entropy_data(bytes, at, seen.restarts)
+}
+
+/// The position of the first marker that ends a scan's data: neither stuffing, nor a restart, nor
+/// (where restarts let libjpeg find its way again) a reserved code.
+fn skip_entropy_data(bytes: &[u8], mut at: usize, restarts: bool) -> Result<usize, Error> {
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let Some(found) = memchr::memchr(0xff, rest) else {
+            return Err(no_eoi());
+        };
+        at += found;
+        match bytes.get(at + 1) {
+            None => return Err(no_eoi()),
+            Some(0xff) => at += 1,
+            Some(0 | RST_FIRST..=RST_LAST) => at += 2,
+            Some(TEM..SOF_FIRST) if restarts => at += 2,
+            Some(_) => return Ok(at),
+        }
+    }
+}

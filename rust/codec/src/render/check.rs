@@ -1,0 +1,52 @@
+//! What the executor relies on, checked once per image instead of per pixel.
+
+use crate::Error;
+use forebay_core::{Axis, ImageMeta, ImagePlan, Taps};
+
+/// Refuses plans that do not fit the image, themselves or the slot.
+pub(super) fn plan(plan: &ImagePlan, meta: &ImageMeta, slot_bytes: usize) -> Result<(), Error> {
+    if !plan.region.fits(meta.size) {
+        return Err(Error::internal(format!("{:?} of an image of {}", plan.region, meta.size)));
+    }
+    let Some(last) = plan.passes.last() else {
+        return Err(Error::internal("a plan without a pass"));
+    };
+    let channels = plan.write.channels;
+    if !matches!(channels, 1 | 3) {
+        return Err(Error::internal(format!("a slot of {channels} channels")));
+    }
+    let mut input = plan.region.size();
+    if plan.transpose {
+        input = input.transposed();
+    }
+    for pass in &plan.passes {
+        axis(&pass.x, input.width)?;
+        axis(&pass.y, input.height)?;
+        input = pass.size();
+    }
+    let elements = last.size().pixels() * u64::from(channels);
+    let need = elements * plan.write.dtype.size() as u64;
+    if need != slot_bytes as u64 {
+        return Err(Error::internal(format!("a slot of {slot_bytes} bytes, need {need}")));
+    }
+    Ok(())
+}
+
+fn axis(axis: &Axis, input: u32) -> Result<(), Error> {
+    let content = u64::from(axis.content_start) + u64::from(axis.content_len());
+    let inside = content <= u64::from(axis.out_len)
+        && match &axis.taps {
+            Taps::Copy(sources) => sources.iter().all(|&source| source < input),
+            Taps::Weighted(table) => {
+                let rows = table.starts.len();
+                table.counts.len() == rows
+                    && table.weights.len() == rows * table.taps as usize
+                    && table.precision < 31
+                    && table.starts.iter().zip(&table.counts).all(|(&start, &count)| {
+                        (1..=table.taps).contains(&count)
+                            && start.checked_add(count).is_some_and(|end| end <= input)
+                    })
+            }
+        };
+    if inside { Ok(()) } else { Err(Error::internal(format!("an axis that leaves 0..{input}"))) }
+}

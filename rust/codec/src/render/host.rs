@@ -1,0 +1,98 @@
+//! Whole regions in host memory, read row by row.
+
+use super::pass::Rows;
+use crate::Error;
+use forebay_core::ports::HostPixels;
+use forebay_core::{Region, Size};
+use std::borrow::Cow;
+
+/// Side of the squares by which rows and columns change places: both sides stay in the cache.
+const TILE: usize = 32;
+
+/// Pixels of a region, interleaved.
+#[derive(Debug)]
+pub(super) struct Host<'a> {
+    pixels: Cow<'a, [u8]>,
+    size: Size,
+    /// Bytes between two rows, and before the first.
+    stride: usize,
+    offset: usize,
+    next: usize,
+}
+
+impl<'a> Host<'a> {
+    /// An image that is its own region.
+    pub(super) fn whole<const C: usize>(pixels: Vec<u8>, size: Size) -> Self {
+        Self::crop::<C>(pixels, size, Region::whole(size))
+    }
+
+    /// A region of an image of `size`.
+    pub(super) fn crop<const C: usize>(pixels: Vec<u8>, size: Size, region: Region) -> Self {
+        let stride = size.width as usize * C;
+        let offset = region.y as usize * stride + region.x as usize * C;
+        Self { pixels: Cow::Owned(pixels), size: region.size(), stride, offset, next: 0 }
+    }
+
+    /// Pixels that another decoder made.
+    pub(super) fn borrow<const C: usize>(
+        pixels: &'a HostPixels,
+        region: Region,
+    ) -> Result<Self, Error> {
+        let size = region.size();
+        let bytes = size.pixels() * C as u64;
+        if pixels.region != region || pixels.channels != C || pixels.rows.len() as u64 != bytes {
+            return Err(Error::internal(format!(
+                "pixels of {:?} with {} channels where {region:?} with {C} are due",
+                pixels.region, pixels.channels
+            )));
+        }
+        let stride = size.width as usize * C;
+        Ok(Self { pixels: Cow::Borrowed(&pixels.rows), size, stride, offset: 0, next: 0 })
+    }
+
+    /// All rows of a stream.
+    pub(super) fn collect<const C: usize>(rows: &mut dyn Rows, size: Size) -> Result<Self, Error> {
+        let line = size.width as usize * C;
+        let mut pixels = Vec::with_capacity(line * size.height as usize);
+        for _ in 0..size.height {
+            pixels.extend_from_slice(&rows.next_row()?[..line]);
+        }
+        Ok(Self::whole::<C>(pixels, size))
+    }
+
+    pub(super) fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Bytes that were written to make this.
+    pub(super) fn owned_bytes(&self) -> u64 {
+        self.pixels.len() as u64
+    }
+
+    /// Rows and columns change places.
+    pub(super) fn transposed<const C: usize>(&self) -> Host<'static> {
+        let (width, height) = (self.size.width as usize, self.size.height as usize);
+        let mut out = vec![0; width * height * C];
+        for tile_y in (0..height).step_by(TILE) {
+            let rows = tile_y..height.min(tile_y + TILE);
+            for tile_x in (0..width).step_by(TILE) {
+                for x in tile_x..width.min(tile_x + TILE) {
+                    for y in rows.clone() {
+                        let from = self.offset + y * self.stride + x * C;
+                        let to = (x * height + y) * C;
+                        out[to..to + C].copy_from_slice(&self.pixels[from..from + C]);
+                    }
+                }
+            }
+        }
+        Host::whole::<C>(out, self.size.transposed())
+    }
+}
+
+impl Rows for Host<'_> {
+    fn next_row(&mut self) -> Result<&[u8], Error> {
+        let at = self.offset + self.next * self.stride;
+        self.next += 1;
+        Ok(&self.pixels[at..])
+    }
+}

@@ -1,0 +1,167 @@
+//! Runs an [`ImagePlan`] on one image: decoded rows in, the slot's elements out.
+//!
+//! Invariants: a one-pass plan on an untransposed JPEG holds no whole decoded image, only a band of
+//! rows and the ring of resampled rows (`RenderReport::intermediate_bytes` is 0); the passes that
+//! run are counted where they run; the result depends on nothing but bytes, plan and limits.
+
+mod check;
+mod host;
+mod pass;
+mod scratch;
+
+pub(crate) use scratch::with_scratch;
+
+use crate::jpeg;
+use crate::pixel::color::{self, Program};
+use crate::png::{self, Channels};
+use crate::{Error, Level};
+use forebay_core::ports::{HostPixels, RenderReport, Stop};
+use forebay_core::{Format, ImageMeta, ImagePlan, Limits, Reduce, Size};
+use host::Host;
+use pass::{PassBuffers, Rows};
+use scratch::Scratch;
+
+/// What the pixels are made from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Input<'a> {
+    Encoded(&'a [u8]),
+    Host(&'a HostPixels),
+}
+
+/// One image's work, but for the memory that it uses.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Work<'a> {
+    pub(crate) input: Input<'a>,
+    pub(crate) meta: &'a ImageMeta,
+    pub(crate) plan: &'a ImagePlan,
+    pub(crate) limits: &'a Limits,
+    pub(crate) level: Level,
+    pub(crate) stop: &'a Stop,
+}
+
+impl Work<'_> {
+    /// Writes the slot.
+    pub(crate) fn run(
+        &self,
+        scratch: &mut Scratch,
+        slot: &mut [u8],
+    ) -> Result<RenderReport, Error> {
+        check::plan(self.plan, self.meta, slot.len())?;
+        let mut report = RenderReport::default();
+        let outcome = if self.plan.write.channels == 1 {
+            self.run_channels::<1>(scratch, slot, &mut report)
+        } else {
+            self.run_channels::<3>(scratch, slot, &mut report)
+        };
+        scratch.trim();
+        outcome.map(|()| report)
+    }
+
+    fn run_channels<const C: usize>(
+        &self,
+        scratch: &mut Scratch,
+        slot: &mut [u8],
+        report: &mut RenderReport,
+    ) -> Result<(), Error> {
+        let plan = self.plan;
+        let whole: Host<'_>;
+        match self.input {
+            Input::Encoded(bytes) if self.meta.format == Format::Jpeg => {
+                let region = plan.region;
+                let Scratch { decoder, passes, writers } = scratch;
+                let (jpeg, band) = decoder.jpeg()?;
+                let rows = jpeg.rows(bytes, self.meta.size, region, self.stop, band)?;
+                let mut rows = JpegRows::<C> { rows, width: region.width as usize };
+                if !plan.transpose {
+                    self.passes::<C>(&mut rows, region.size(), passes, writers, slot, report)?;
+                    report.warnings = rows.rows.warnings();
+                    return Ok(());
+                }
+                whole = Host::collect::<C>(&mut rows, region.size())?;
+                report.warnings = rows.rows.warnings();
+            }
+            Input::Encoded(bytes) => {
+                let channels = if C == 1 { Channels::First } else { Channels::Rgb };
+                let pixels = png::decode(bytes, self.meta, channels, self.limits, self.stop)?;
+                whole = Host::crop::<C>(pixels, self.meta.size, plan.region);
+            }
+            Input::Host(pixels) => whole = Host::borrow::<C>(pixels, plan.region)?,
+        }
+        report.intermediate_bytes += whole.owned_bytes();
+        let mut host = if plan.transpose {
+            let transposed = whole.transposed::<C>();
+            report.intermediate_bytes += transposed.owned_bytes();
+            transposed
+        } else {
+            whole
+        };
+        let size = host.size();
+        let Scratch { passes, writers, .. } = scratch;
+        self.passes::<C>(&mut host, size, passes, writers, slot, report)
+    }
+
+    fn passes<const C: usize>(
+        &self,
+        rows: &mut dyn Rows,
+        size: Size,
+        buffers: &mut PassBuffers,
+        writers: &mut scratch::Writers,
+        slot: &mut [u8],
+        report: &mut RenderReport,
+    ) -> Result<(), Error> {
+        let (last, before) = self.plan.passes.split_last().expect("plans were checked");
+        let mut gray_mean = 0.0;
+        let mut previous: Option<Host<'_>> = None;
+        let mut input = size;
+        for pass in before {
+            let output = pass.size();
+            let line = output.width as usize * C;
+            let mut pixels = vec![0; line * output.height as usize];
+            let rows = previous.as_mut().map_or(&mut *rows, |host| host as &mut dyn Rows);
+            let program = Program::new(&pass.color, gray_mean);
+            buffers.run::<C>(self, rows, input, pass, &program, &mut |y, row| {
+                pixels[y * line..(y + 1) * line].copy_from_slice(row);
+            })?;
+            report.passes += 1;
+            report.intermediate_bytes += pixels.len() as u64;
+            if C == 3 && pass.reduce == Some(Reduce::GrayMean) {
+                gray_mean = mean(color::gray_sum(self.level, &pixels), output.pixels());
+            }
+            previous = Some(Host::whole::<C>(pixels, output));
+            input = output;
+        }
+        let rows = previous.as_mut().map_or(&mut *rows, |host| host as &mut dyn Rows);
+        let program = Program::new(&last.color, gray_mean);
+        let (output, level) = (last.size(), self.level);
+        let writer = writers.get(&self.plan.write)?;
+        buffers.run::<C>(self, rows, input, last, &program, &mut |y, row| {
+            writer.row(level, y, output, row, slot);
+        })?;
+        report.passes += 1;
+        Ok(())
+    }
+}
+
+/// The mean as float32, from exact sums.
+#[allow(clippy::cast_precision_loss, reason = "torch's mean is a float32 too")]
+fn mean(sum: u64, count: u64) -> f32 {
+    sum as f32 / count as f32
+}
+
+/// Rows of a JPEG region with as many channels as the slot has.
+struct JpegRows<'a, const C: usize> {
+    rows: jpeg::Rows<'a>,
+    width: usize,
+}
+
+impl<const C: usize> Rows for JpegRows<'_, C> {
+    fn next_row(&mut self) -> Result<&[u8], Error> {
+        let row = self.rows.next_row()?;
+        if C == 1 {
+            for column in 0..self.width {
+                row[column] = row[3 * column];
+            }
+        }
+        Ok(row)
+    }
+}
