@@ -21,4 +21,4 @@ pub use error::{ErrorKind, HasKind};
 pub use image::{DType, Format, ImageMeta, Layout, Limits, Orientation, Region, Size};
 pub use plan::{Axis, ColorOp, ImagePlan, Normalize, Pass, Reduce, Taps, Write};
 pub use recipe::{FieldPlan, Planner, Recipe, RecipeError, RecipeSpec};
-pub use sample::{Bytes, Field, FieldKind, FieldSpec, Record, Schema, Value, upright_size};
+pub use sample::{Bytes, Field, FieldKind, FieldSpec, Record, Schema, Value};

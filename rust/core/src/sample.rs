@@ -3,7 +3,7 @@
 //! A schema lists the leaves of the tree by path (`"image"`, `"cameras.front.image"`); records
 //! hold one value per leaf, in the schema's order, so no path is looked up per sample.
 
-use crate::{DType, Layout, Orientation, Size};
+use crate::{DType, Layout};
 use std::sync::Arc;
 
 /// What a leaf of the sample tree is, and so how geometry and batching treat it.
@@ -154,10 +154,4 @@ impl FieldSpec {
     pub fn item_bytes(&self) -> Option<usize> {
         self.shape.iter().try_fold(self.dtype.size(), |bytes, &n| bytes.checked_mul(n))
     }
-}
-
-/// Upright size of an image as the user's sample had it.
-pub fn upright_size(size: Size, orientation: Orientation) -> [i64; 2] {
-    let upright = orientation.upright(size);
-    [i64::from(upright.height), i64::from(upright.width)]
 }

@@ -1,1 +1,43 @@
-//! Placeholder.
+//! Scheduling: turns tickets into batches with the help of sources, decoders and renderers that
+//! it knows only as ports.
+//!
+//! **Invariants**
+//! - ORD-1: threads, completion order and speed never change what is delivered.
+//! - RES-1: [`Progress`] speaks of batches handed out, never of those in flight.
+//! - ERR-1: a bad sample is a value; it uses up its position, and its slot is filled.
+//! - MEM-1: bytes read but not rendered, pixels and slabs in flight stay within the budget, but
+//!   one sample of the batch that is due always proceeds.
+//! - LIF-1: threads start at the first [`Pipeline::next`]; [`Pipeline::close`] waits for at most a
+//!   second.
+//! - Batch memory is allocated on the thread that calls `next`, because torch's allocators belong
+//!   to the consumer's thread and stream.
+//!
+//! A batch's journey: `feed` (tickets) -> `opening` (memory) -> `assembly` (its samples' states
+//! and queues) -> `scheduler` (which work is next) -> `worker` and `prepare` (do it) -> `sinks`
+//! (what came of it) -> `pipeline` (hands it out).
+#![forbid(unsafe_code)]
+
+mod assembly;
+mod background;
+mod batch;
+mod budget;
+mod config;
+mod error;
+mod feed;
+mod opening;
+mod pipeline;
+mod prepare;
+mod scheduler;
+mod shared;
+mod sinks;
+mod stats;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod worker;
+
+pub use background::Background;
+pub use batch::{Batch, Failure};
+pub use config::{EngineConfig, FeedConfig, OnError};
+pub use error::Error;
+pub use pipeline::{Next, Parts, Pipeline, Progress};
+pub use stats::{StageStats, Stats};

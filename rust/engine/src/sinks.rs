@@ -1,0 +1,173 @@
+//! What came of the work: records, pixels and slots on their way back from the backends.
+//!
+//! Completions come in any order, on any thread, and perhaps long after anyone wanted them: a
+//! token that is not known any more, or names a slot of an older run, is dropped.
+
+use crate::Error;
+use crate::assembly::{Assembly, Prepare, RenderTask, Settled};
+use crate::prepare::{Prepared, Times};
+use crate::shared::{At, Shared, State};
+use forebay_core::Record;
+use forebay_core::ports::{
+    DecodeSink, Fault, Pixels, RecordSink, RenderReport, RenderSink, Slot, Token,
+};
+use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
+
+impl RecordSink for Shared {
+    fn deliver(&self, token: Token, record: Result<Record, Fault>) {
+        let mut state = self.lock();
+        let Some(mut reading) = state.reads.remove(&token) else {
+            return;
+        };
+        let cost = record.as_ref().map_or(0, record_cost);
+        reading.permit.resize(cost);
+        state.largest_record = state.largest_record.max(cost);
+        state.records_seen += 1;
+        let time = shared_time(reading.started, reading.share);
+        state.stats.read.add(cost, time);
+        self.advance(state, reading.at, |batch| {
+            batch.reading -= 1;
+            let sample = reading.at.sample;
+            match record {
+                Ok(record) => {
+                    batch.prepare.push_back(Prepare {
+                        sample,
+                        record,
+                        held: Arc::new(reading.permit),
+                    });
+                    batch.samples[sample].outstanding += 1;
+                }
+                Err(fault) => batch.samples[sample].fail(0, fault),
+            }
+        });
+    }
+}
+
+impl DecodeSink for Shared {
+    fn decoded(&self, token: Token, pixels: Result<Pixels, Fault>) {
+        let mut state = self.lock();
+        let Some(decoding) = state.decodes.remove(&token) else {
+            return;
+        };
+        let time = shared_time(decoding.started, decoding.share);
+        state.stats.decode.add(decoding.bytes, time);
+        self.advance(state, decoding.at, |batch| {
+            batch.decoding -= 1;
+            let sample = decoding.at.sample;
+            match pixels {
+                Ok(pixels) => batch.render.push_back(RenderTask {
+                    sample,
+                    field: decoding.field,
+                    pixels,
+                    meta: decoding.meta,
+                    plan: decoding.plan,
+                    held: decoding.held,
+                }),
+                Err(fault) => {
+                    batch.samples[sample].outstanding -= 1;
+                    batch.samples[sample].fail(decoding.field, fault);
+                }
+            }
+        });
+    }
+}
+
+impl RenderSink for Shared {
+    fn rendered(&self, token: Token, slot: Box<dyn Slot>, outcome: Result<RenderReport, Fault>) {
+        let mut state = self.lock();
+        let Some(rendering) = state.renders.remove(&token) else {
+            return;
+        };
+        let time = shared_time(rendering.started, rendering.share);
+        state.stats.render.add(self.fields[rendering.field].item as u64, time);
+        if let Ok(report) = &outcome {
+            state.stats.passes += u64::from(report.passes);
+            state.stats.intermediate_bytes += report.intermediate_bytes;
+            state.stats.warnings += u64::from(report.warnings);
+        }
+        let held = rendering.held;
+        self.advance(state, rendering.at, |batch| {
+            batch.rendering -= 1;
+            drop(held);
+            let sample = &mut batch.samples[rendering.at.sample];
+            sample.slots[rendering.field] = Some(slot);
+            sample.outstanding -= 1;
+            if let Err(fault) = outcome {
+                sample.fail(rendering.field, fault);
+            }
+        });
+    }
+}
+
+impl Shared {
+    /// Takes what a worker made of a record.
+    pub(crate) fn prepared(&self, at: At, result: Result<Prepared, Fault>, times: &Times) {
+        let mut state = self.lock();
+        state.stats.probe.merge(&times.probe);
+        state.stats.plan.merge(&times.plan);
+        self.advance(state, at, |batch| {
+            batch.preparing -= 1;
+            let sample = &mut batch.samples[at.sample];
+            sample.outstanding -= 1;
+            match result {
+                Ok(prepared) => {
+                    sample.size = prepared.size;
+                    sample.elements = prepared.elements;
+                    sample.outstanding += prepared.images.len();
+                    for task in prepared.images {
+                        batch.decode[task.decoder].push_back(task);
+                    }
+                }
+                Err(fault) => sample.fail(0, fault),
+            }
+        });
+    }
+
+    /// Applies `change` to the batch that `at` names, and settles the sample if nothing of it is
+    /// under way any more. The permits that `change` owns are given back before others are woken.
+    fn advance(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        at: At,
+        change: impl FnOnce(&mut Assembly),
+    ) {
+        let mut settled = None;
+        if let Some(run) = &mut state.run
+            && let Some(batch) = run.batch(at)
+        {
+            change(batch);
+            if batch.samples[at.sample].outstanding == 0 {
+                settled = run.settle(at, self.config.on_error);
+            }
+        } else {
+            drop(change);
+        }
+        self.wake(&state);
+        drop(state);
+        if let Some(settled) = settled {
+            self.write(at, settled);
+        }
+    }
+
+    fn write(&self, at: At, settled: Settled) {
+        let result = settled.write(&self.fields);
+        if let Err(error) = result {
+            return self.fail(Error::Slab(error));
+        }
+        let mut state = self.lock();
+        if let Some(batch) = state.run.as_mut().and_then(|run| run.batch(at)) {
+            batch.open -= 1;
+        }
+        self.wake(&state);
+    }
+}
+
+fn record_cost(record: &Record) -> u64 {
+    record.values.iter().map(|value| value.cost() as u64).sum()
+}
+
+/// One job's part of the time since its submit.
+fn shared_time(started: Instant, share: usize) -> Duration {
+    started.elapsed() / u32::try_from(share.max(1)).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,242 @@
+//! Decoders and renderers that do little, in every manner that real ones have.
+
+use forebay_core::ports::{
+    Cost, DecodeJob, DecodeSink, Decoder, Fault, HostPixels, Pixels, RenderJob, RenderReport,
+    RenderSink, Renderer, Slot, SlotMemory, Stage,
+};
+use forebay_core::{Format, ImageMeta, Orientation, Region, Size};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Who turns bytes into pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PixelRoute {
+    /// The decoder.
+    Host,
+    /// The renderer: the decoder passes the bytes on.
+    Fused,
+}
+
+/// How long a backend takes for a job.
+#[derive(Debug, Clone, Copy)]
+pub enum Pace {
+    /// No time.
+    Fast,
+    /// A time between zero and this, different for every image.
+    Uneven(Duration),
+}
+
+impl Pace {
+    fn take(self, seed: usize) {
+        if let Self::Uneven(most) = self {
+            let eighths = u32::try_from(seed * 5 % 9).unwrap_or(0);
+            std::thread::sleep(most * eighths / 8);
+        }
+    }
+}
+
+/// Decodes in the calling thread.
+#[derive(Debug)]
+pub struct FakeDecoder {
+    /// Who decodes.
+    pub route: PixelRoute,
+    /// How long it takes.
+    pub pace: Pace,
+    /// Its cost for images whose number of bytes leaves this remainder by two; `None` elsewhere.
+    pub only: Option<usize>,
+    /// What it likes at once.
+    pub group: usize,
+    /// What it holds per image.
+    pub footprint: u64,
+    /// The largest group that it was given.
+    pub largest: AtomicUsize,
+}
+
+impl FakeDecoder {
+    /// A fast decoder of everything that takes one image at a time.
+    pub fn new(route: PixelRoute) -> Self {
+        Self {
+            route,
+            pace: Pace::Fast,
+            only: None,
+            group: 1,
+            footprint: 0,
+            largest: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Decoder for FakeDecoder {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn probe(&self, bytes: &[u8]) -> Result<ImageMeta, Fault> {
+        if bytes[0] == 1 {
+            return Err(Fault::new(Stage::Decode, "the fake image has no header"));
+        }
+        Ok(ImageMeta {
+            format: Format::Png,
+            size: Size { width: 64, height: 1 + u32::from(bytes[1]) },
+            orientation: Orientation::default(),
+            components: bytes[0],
+            progressive: false,
+            bytes: bytes.len(),
+        })
+    }
+
+    fn cost(&self, meta: &ImageMeta, _region: Region) -> Option<Cost> {
+        match self.only {
+            None => Some(Cost(2)),
+            Some(remainder) => (meta.bytes % 2 == remainder).then_some(Cost(1)),
+        }
+    }
+
+    fn footprint(&self, _meta: &ImageMeta, _region: Region) -> u64 {
+        self.footprint
+    }
+
+    fn preferred_jobs(&self) -> usize {
+        self.group
+    }
+
+    fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
+        self.largest.fetch_max(jobs.len(), Ordering::Relaxed);
+        for job in jobs {
+            assert_ne!(job.bytes[0], 4, "the fake decoder panics");
+            self.pace.take(job.bytes.len());
+            let pixels = match self.route {
+                PixelRoute::Fused => Ok(Pixels::Encoded(job.bytes)),
+                PixelRoute::Host => decode(&job.bytes, job.region).map(Pixels::Host),
+            };
+            let stopped = Fault::new(Stage::Decode, "stopped");
+            let pixels = if job.stop.raised() { Err(stopped) } else { pixels };
+            sink.decoded(job.token, pixels);
+        }
+    }
+}
+
+fn decode(bytes: &[u8], region: Region) -> Result<HostPixels, Fault> {
+    if bytes[0] == 2 {
+        return Err(Fault::new(Stage::Decode, "the fake pixels are damaged"));
+    }
+    let shift = u8::try_from(region.x).unwrap_or(0);
+    Ok(HostPixels {
+        region,
+        channels: 3,
+        rows: bytes.iter().map(|byte| byte.wrapping_add(shift)).collect(),
+    })
+}
+
+fn render(job: RenderJob, sink: &dyn RenderSink) {
+    let RenderJob { token, pixels, meta, plan, mut slot, .. } = job;
+    let outcome = match pixels {
+        Pixels::Host(pixels) => write(&mut *slot, &pixels, &meta),
+        Pixels::Encoded(bytes) => {
+            decode(&bytes, plan.region).and_then(|pixels| write(&mut *slot, &pixels, &meta))
+        }
+        Pixels::Device(_) => Err(Fault::new(Stage::Transform, "there is no fake device")),
+    };
+    sink.rendered(token, slot, outcome);
+}
+
+fn write(
+    slot: &mut dyn Slot,
+    pixels: &HostPixels,
+    meta: &ImageMeta,
+) -> Result<RenderReport, Fault> {
+    let SlotMemory::Host(memory) = slot.memory() else {
+        return Err(Fault::new(Stage::Transform, "the slot is not in host memory"));
+    };
+    if meta.components == 3 {
+        memory.fill(0xEE);
+        return Err(Fault::new(Stage::Transform, "the fake renderer fails"));
+    }
+    for (byte, value) in memory.iter_mut().zip(pixels.rows.iter().cycle()) {
+        *byte = *value;
+    }
+    Ok(RenderReport { passes: 1, ..RenderReport::default() })
+}
+
+/// Renders in the calling thread.
+#[derive(Debug)]
+pub struct FakeRenderer;
+
+impl Renderer for FakeRenderer {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn submit(&self, jobs: Vec<RenderJob>, sink: &Arc<dyn RenderSink>) {
+        for job in jobs {
+            render(job, &**sink);
+        }
+    }
+}
+
+type Batch = (Vec<RenderJob>, Arc<dyn RenderSink>);
+
+/// Renders whole batches later, from a thread of its own and last job first, as a GPU may.
+#[derive(Debug)]
+pub struct BatchRenderer {
+    group: usize,
+    largest: AtomicUsize,
+    thread: Option<(Sender<Batch>, JoinHandle<()>)>,
+}
+
+impl BatchRenderer {
+    /// Likes `group` jobs at once and waits for `delay` before each group.
+    ///
+    /// # Panics
+    /// The system gives no thread.
+    pub fn new(group: usize, delay: Duration) -> Self {
+        let (sender, receiver): (_, Receiver<Batch>) = channel();
+        let thread = std::thread::Builder::new()
+            .name("fake-renderer".to_owned())
+            .spawn(move || {
+                for (jobs, sink) in receiver {
+                    std::thread::sleep(delay);
+                    for job in jobs.into_iter().rev() {
+                        render(job, &*sink);
+                    }
+                }
+            })
+            .expect("the system gives a thread");
+        Self { group, largest: AtomicUsize::new(0), thread: Some((sender, thread)) }
+    }
+
+    /// The largest group that it was given.
+    pub fn largest(&self) -> usize {
+        self.largest.load(Ordering::Relaxed)
+    }
+}
+
+impl Renderer for BatchRenderer {
+    fn name(&self) -> &'static str {
+        "fake-batch"
+    }
+
+    fn preferred_jobs(&self) -> usize {
+        self.group
+    }
+
+    fn submit(&self, jobs: Vec<RenderJob>, sink: &Arc<dyn RenderSink>) {
+        self.largest.fetch_max(jobs.len(), Ordering::Relaxed);
+        if let Some((sender, _)) = &self.thread {
+            // Fails only if the thread has panicked, which the test will notice.
+            let _ = sender.send((jobs, Arc::clone(sink)));
+        }
+    }
+}
+
+impl Drop for BatchRenderer {
+    fn drop(&mut self) {
+        if let Some((sender, thread)) = self.thread.take() {
+            drop(sender);
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The threads, and what they do with a job.
+
+use crate::Error;
+use crate::pipeline::Parts;
+use crate::prepare::{Times, prepare};
+use crate::scheduler::Job;
+use crate::shared::{Shared, wait};
+use forebay_core::ports::{DecodeSink, RecordSink, RenderSink, Request};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// Largest number of records that one thread asks a source for at once.
+const READ_GROUP: usize = 8;
+
+/// The pipeline's threads.
+#[derive(Debug, Default)]
+pub(crate) struct Crew {
+    threads: Vec<(JoinHandle<()>, Arc<AtomicBool>)>,
+}
+
+impl Crew {
+    /// Starts all threads; those that were started stay if one cannot be.
+    pub(crate) fn start(&mut self, shared: &Arc<Shared>, parts: &Arc<Parts>) -> Result<(), Error> {
+        for number in 0..shared.config.workers {
+            self.spawn(format!("forebay-worker-{number}"), shared, parts, work)?;
+        }
+        for number in 0..shared.config.io_threads {
+            self.spawn(format!("forebay-io-{number}"), shared, parts, read)?;
+        }
+        Ok(())
+    }
+
+    fn spawn(
+        &mut self,
+        name: String,
+        shared: &Arc<Shared>,
+        parts: &Arc<Parts>,
+        body: fn(&Arc<Shared>, &Parts),
+    ) -> Result<(), Error> {
+        let ended = Arc::new(AtomicBool::new(false));
+        let thread = {
+            let (shared, parts, ended) =
+                (Arc::clone(shared), Arc::clone(parts), Arc::clone(&ended));
+            move || {
+                body(&shared, &parts);
+                drop(parts);
+                ended.store(true, Ordering::Release);
+                shared.lock().alive -= 1;
+                shared.ended.notify_all();
+            }
+        };
+        shared.lock().alive += 1;
+        match std::thread::Builder::new().name(name.clone()).spawn(thread) {
+            Ok(handle) => {
+                self.threads.push((handle, ended));
+                Ok(())
+            }
+            Err(error) => {
+                shared.lock().alive -= 1;
+                Err(Error::Thread { name, source: Arc::new(error) })
+            }
+        }
+    }
+
+    /// Waits for the threads until `deadline`; returns how many are left behind.
+    pub(crate) fn join(self, shared: &Shared, deadline: Instant) -> u64 {
+        let mut state = shared.lock();
+        while state.alive > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            state = wait(&shared.ended, state, left);
+        }
+        drop(state);
+        let mut left_behind = 0;
+        for (handle, ended) in self.threads {
+            if ended.load(Ordering::Acquire) {
+                // Panics were caught at the job.
+                let _ = handle.join();
+            } else {
+                left_behind += 1;
+            }
+        }
+        left_behind
+    }
+}
+
+fn work(shared: &Arc<Shared>, parts: &Parts) {
+    let mut state = shared.lock();
+    while state.check().is_ok() {
+        if let Some(job) = state.pick(&shared.preferred, &shared.budget) {
+            shared.wake(&state);
+            drop(state);
+            run(job, shared, parts);
+            state = shared.lock();
+        } else {
+            state.idle_workers += 1;
+            state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle_workers -= 1;
+        }
+    }
+}
+
+fn read(shared: &Arc<Shared>, parts: &Parts) {
+    let mut state = shared.lock();
+    while state.check().is_ok() {
+        let fair = state.unread().div_ceil(shared.config.io_threads);
+        let requests = state.pick_reads(fair.clamp(1, READ_GROUP), &shared.budget);
+        if requests.is_empty() {
+            state.idle_readers += 1;
+            state = shared.read.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle_readers -= 1;
+        } else {
+            shared.wake(&state);
+            drop(state);
+            request(&requests, shared, parts);
+            state = shared.lock();
+        }
+    }
+}
+
+/// Asks the source for records.
+pub(crate) fn request(requests: &[Request], shared: &Arc<Shared>, parts: &Parts) {
+    let sink: Arc<dyn RecordSink> = Arc::<Shared>::clone(shared);
+    guard(shared, "reading", || parts.source.request(requests, &sink));
+}
+
+/// Does one job.
+pub(crate) fn run(job: Job, shared: &Arc<Shared>, parts: &Parts) {
+    match job {
+        Job::Prepare { at, incoming } => guard(shared, "preparing a sample", || {
+            let mut times = Times::default();
+            let prepared = prepare(incoming, &shared.fields, parts, &mut times);
+            shared.prepared(at, prepared, &times);
+        }),
+        Job::Decode { decoder, jobs } => {
+            let sink: Arc<dyn DecodeSink> = Arc::<Shared>::clone(shared);
+            guard(shared, "decoding", || parts.decoders[decoder].submit(jobs, &sink));
+        }
+        Job::Render { jobs } => {
+            let sink: Arc<dyn RenderSink> = Arc::<Shared>::clone(shared);
+            guard(shared, "rendering", || parts.renderer.submit(jobs, &sink));
+        }
+    }
+}
+
+/// Runs a backend; its panic stops the pipeline instead of the thread.
+fn guard(shared: &Shared, during: &'static str, body: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
+        shared.fail(panicked(during, &*payload));
+    }
+}
+
+/// The error that a caught panic becomes.
+pub(crate) fn panicked(during: &'static str, payload: &(dyn Any + Send)) -> Error {
+    let text = payload
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| payload.downcast_ref::<&str>().copied());
+    Error::Internal { during, reason: text.unwrap_or("panic without a text").to_owned() }
+}

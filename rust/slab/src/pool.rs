@@ -1,0 +1,121 @@
+//! Pageable host memory of our own, reused from batch to batch.
+//!
+//! Fresh pages of a 150 MB slab cost a page fault each, which is why freed blocks are kept.
+
+use crate::{Allocator, Block, Error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+const PAGE: usize = 4096;
+
+/// Allocates page-aligned host memory and keeps a few freed blocks for the next batches.
+///
+/// Blocks may outlive it: those return to the system when they are dropped.
+#[derive(Debug)]
+pub struct Pageable {
+    pool: Arc<Pool>,
+}
+
+impl Pageable {
+    /// Keeps at most `max_free` freed blocks.
+    pub fn new(max_free: usize) -> Self {
+        Self { pool: Arc::new(Pool { max_free, free: Mutex::default() }) }
+    }
+
+    /// Freed blocks that wait for reuse.
+    pub fn free_blocks(&self) -> usize {
+        self.pool.free().len()
+    }
+}
+
+impl Default for Pageable {
+    /// Enough for the default depth's slabs and their ragged values.
+    fn default() -> Self {
+        Self::new(8)
+    }
+}
+
+impl Allocator for Pageable {
+    fn allocate(&self, bytes: usize) -> Result<Block, Error> {
+        let exhausted = || Error::Exhausted { bytes };
+        // Whole pages, so that ragged values of nearly the same size share blocks.
+        let len = bytes.max(1).checked_next_multiple_of(PAGE).ok_or_else(exhausted)?;
+        let layout = Layout::from_size_align(len, PAGE).map_err(|_| exhausted())?;
+        let pages = match self.pool.take(len) {
+            Some(pages) => pages,
+            None => Pages::new(layout).ok_or_else(exhausted)?,
+        };
+        let ptr = pages.ptr;
+        let owner = Lent { pages: Some(pages), pool: Arc::downgrade(&self.pool) };
+        // SAFETY: `pages` is an initialised allocation of `len` bytes that only `owner` holds.
+        Ok(unsafe { Block::from_raw_parts(ptr, len, Box::new(owner)) })
+    }
+}
+
+#[derive(Debug)]
+struct Pool {
+    max_free: usize,
+    free: Mutex<VecDeque<Pages>>,
+}
+
+impl Pool {
+    fn free(&self) -> std::sync::MutexGuard<'_, VecDeque<Pages>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, len: usize) -> Option<Pages> {
+        let mut free = self.free();
+        let found = free.iter().rposition(|pages| pages.layout.size() == len)?;
+        free.remove(found)
+    }
+
+    /// Keeps `pages`, and gives the longest unused ones back to the system if there are too many.
+    fn put(&self, pages: Pages) {
+        let mut free = self.free();
+        free.push_back(pages);
+        let evicted = (free.len() > self.max_free).then(|| free.pop_front());
+        drop(free);
+        drop(evicted);
+    }
+}
+
+/// Pages that a block uses; they go back to the pool, if there still is one.
+struct Lent {
+    pages: Option<Pages>,
+    pool: Weak<Pool>,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let (Some(pool), Some(pages)) = (self.pool.upgrade(), self.pages.take()) {
+            pool.put(pages);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Pages {
+    ptr: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Pages {
+    fn new(layout: Layout) -> Option<Self> {
+        assert!(layout.size() > 0, "blocks are whole pages");
+        // SAFETY: the size is not zero.
+        let ptr = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        Some(Self { ptr, layout })
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: `ptr` came from `alloc_zeroed(layout)`, and `self` is its only owner.
+        unsafe { dealloc(self.ptr.as_ptr(), self.layout) }
+    }
+}
+
+// SAFETY: the system allocator's memory is not tied to a thread.
+unsafe impl Send for Pages {}
