@@ -20,7 +20,19 @@ pub(crate) struct Table<T: 'static> {
 
 struct Entries<T> {
     forks: u64,
-    map: Mutex<(i64, HashMap<i64, (i64, Arc<T>)>)>,
+    slots: Mutex<Slots<T>>,
+}
+
+struct Slots<T> {
+    last: i64,
+    /// Generation and value by slot.
+    filled: HashMap<i64, (i64, Arc<T>)>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self { last: 0, filled: HashMap::new() }
+    }
 }
 
 impl<T> Table<T> {
@@ -37,7 +49,7 @@ impl<T> Table<T> {
         match unsafe { known.as_ref() } {
             Some(entries) if entries.forks == forks => entries,
             _ => {
-                let fresh = Box::leak(Box::new(Entries { forks, map: Mutex::default() }));
+                let fresh = Box::leak(Box::new(Entries { forks, slots: Mutex::default() }));
                 let swapped = self.current.compare_exchange(
                     known,
                     fresh,
@@ -52,24 +64,24 @@ impl<T> Table<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'static, (i64, HashMap<i64, (i64, Arc<T>)>)> {
-        self.entries().map.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'static, Slots<T>> {
+        self.entries().slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps `value` and names it.
     pub(crate) fn insert(&self, value: T) -> [i64; 3] {
         let generation = random();
-        let mut map = self.lock();
-        map.0 += 1;
-        let slot = map.0;
-        map.1.insert(slot, (generation, Arc::new(value)));
+        let mut slots = self.lock();
+        slots.last += 1;
+        let slot = slots.last;
+        slots.filled.insert(slot, (generation, Arc::new(value)));
         [MAGIC, slot, generation]
     }
 
     /// What `handle` names.
     pub(crate) fn get(&self, handle: &[i64]) -> Result<Arc<T>, Error> {
         let (slot, generation) = parse(handle)?;
-        match self.lock().1.get(&slot) {
+        match self.lock().filled.get(&slot) {
             Some((known, value)) if *known == generation => Ok(Arc::clone(value)),
             _ => Err(Error::new(
                 ErrorKind::Closed,
@@ -82,9 +94,9 @@ impl<T> Table<T> {
     /// Forgets what `handle` names; `None` if that has happened already or in another process.
     pub(crate) fn remove(&self, handle: &[i64]) -> Result<Option<Arc<T>>, Error> {
         let (slot, generation) = parse(handle)?;
-        let mut map = self.lock();
-        if map.1.get(&slot).is_some_and(|(known, _)| *known == generation) {
-            return Ok(map.1.remove(&slot).map(|(_, value)| value));
+        let mut slots = self.lock();
+        if slots.filled.get(&slot).is_some_and(|(known, _)| *known == generation) {
+            return Ok(slots.filled.remove(&slot).map(|(_, value)| value));
         }
         Ok(None)
     }

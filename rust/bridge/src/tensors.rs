@@ -58,8 +58,8 @@ enum Owner {
 }
 
 impl Memory {
-    fn new(owner: Owner, data: *mut u8) -> Box<Self> {
-        Box::new(Self { owner: ManuallyDrop::new(owner), data, forks: fork::generation() })
+    fn new(owner: Owner, data: *mut u8) -> Self {
+        Self { owner: ManuallyDrop::new(owner), data, forks: fork::generation() }
     }
 
     /// The first byte.
@@ -116,7 +116,7 @@ pub(crate) fn from_view(slab: &Arc<SealedSlab>, view: &View) -> TensorOut {
         dtype: view.dtype().into(),
         sizes: signed(view.shape()),
         strides: signed(view.strides()),
-        memory: Memory::new(Owner::Slab(Arc::clone(slab)), view.ptr().as_ptr()),
+        memory: Box::new(Memory::new(Owner::Slab(Arc::clone(slab)), view.ptr().as_ptr())),
     }
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn from_bytes(mut bytes: Vec<u8>, dtype: DType, sizes: Vec<i64>) -> T
         dtype,
         strides: contiguous(&sizes),
         sizes,
-        memory: Memory::new(Owner::Bytes(bytes), data),
+        memory: Box::new(Memory::new(Owner::Bytes(bytes), data)),
     }
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn from_numbers(mut numbers: Vec<i64>, sizes: Vec<i64>) -> TensorOut 
         dtype: DType::Int64,
         strides,
         sizes,
-        memory: Memory::new(Owner::Numbers(numbers), data),
+        memory: Box::new(Memory::new(Owner::Numbers(numbers), data)),
     }
 }
 

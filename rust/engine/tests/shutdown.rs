@@ -23,43 +23,6 @@ fn busy() -> Setup {
         .renderer(Arc::new(BatchRenderer::new(6, Duration::from_micros(300))))
 }
 
-fn threads_named_forebay() -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
-    let names = tasks.flatten().filter_map(|task| name(task).ok());
-    names.filter(|name| name.starts_with("forebay-")).count()
-}
-
-/// Waits, as threads name themselves a moment after their start and leave the kernel's list a
-/// moment after their end.
-fn threads_become(expected: usize) -> bool {
-    let started = Instant::now();
-    while threads_named_forebay() != expected && started.elapsed() < STUCK {
-        std::thread::yield_now();
-    }
-    threads_named_forebay() == expected
-}
-
-#[test]
-fn threads_start_at_the_first_next_and_are_gone_after_close() {
-    // Thread names are the process's: this holds as nextest runs each test in one of its own.
-    if threads_named_forebay() > 0 {
-        return;
-    }
-    let pipeline = busy().open();
-    pipeline.start_epoch(0, 0).unwrap();
-    assert_eq!(threads_named_forebay(), 0);
-    next_batch(&pipeline).unwrap();
-    assert!(threads_become(3 + 4));
-    pipeline.close();
-    pipeline.close();
-    assert_eq!(pipeline.stats().threads_left, 0);
-    assert!(threads_become(0));
-    assert_eq!(pipeline.next(Duration::ZERO).unwrap_err().kind(), ErrorKind::Closed);
-    assert_eq!(pipeline.start_epoch(0, 0).unwrap_err().kind(), ErrorKind::Closed);
-    assert_eq!(pipeline.wanted_batches(), 0);
-}
-
 #[test]
 fn dropping_at_any_point_joins() {
     let mut draws = EpochKey::new(11, 0).draws(0, 0, 0);
@@ -154,5 +117,4 @@ fn without_workers_a_call_does_one_piece_of_work_at_least() {
     let calls =
         (0..1_000).take_while(|_| !matches!(pipeline.next(Duration::ZERO).unwrap(), Next::End));
     assert!((8..999).contains(&calls.count()));
-    assert_eq!(threads_named_forebay(), 0);
 }
