@@ -1,0 +1,213 @@
+"""The native library: finding it, calling it, and what its errors mean in Python.
+
+**Invariants**
+- L7: besides ``ops.py`` no other module calls ``torch.ops``.
+- L9: no other module reads environment variables.
+- Every error of the core carries its kind as a letter before the message; only this module
+  parses it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .errors import ClosedError
+
+TORCH_FLOOR = (2, 11)
+LIBRARY = Path(__file__).with_name("_forebay.so")
+
+_KINDS: dict[str, type[Exception]] = {
+    "V": ValueError,
+    "I": IndexError,
+    "T": TypeError,
+    "D": ValueError,
+    "N": NotImplementedError,
+    "F": OSError,
+    "P": FileNotFoundError,
+    "M": MemoryError,
+    "G": RuntimeError,
+    "C": ClosedError,
+    "X": RuntimeError,
+}
+# torch may put text of its own before the letter and a C++ trace after the message.
+_LETTER = re.compile(r"(?:^|.*?[\s:])([VITDNFPMGCX]):(?=\S)(.*)", re.DOTALL)
+_TRACE = re.compile(r"\n?(?:Exception raised from |C\+\+ CapturedTraceback).*", re.DOTALL)
+
+
+def native_exception(error: RuntimeError) -> Exception:
+    """The Python exception that an op's RuntimeError stands for.
+
+    Returns:
+        An exception of the kind's type; ``error`` itself when it is not one of the core's, as
+        when an argument does not fit an op's schema.
+    """
+    found = _LETTER.match(str(error))
+    # Subclasses (NotImplementedError of the dispatcher, say) are torch's own.
+    if type(error) is not RuntimeError or found is None:
+        return error
+    letter, message = found.group(1), _TRACE.sub("", found.group(2)).strip()
+    if letter == "X" and not message.startswith("internal error"):
+        message = f"internal error: {message}; please report"
+    return _KINDS[letter](message)
+
+
+@contextlib.contextmanager
+def native_errors() -> Iterator[None]:
+    """Raises what the core meant instead of the RuntimeError that crossed C++."""
+    try:
+        yield
+    except RuntimeError as error:
+        exception = native_exception(error)
+        if exception is error:
+            raise
+        raise exception from None
+
+
+def environment(name: str) -> str | None:
+    """Value of an environment variable; None when unset or empty."""
+    return os.environ.get(name) or None
+
+
+def _load() -> None:
+    version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
+    if version < TORCH_FLOOR:
+        floor = ".".join(map(str, TORCH_FLOOR))
+        raise ImportError(f"forebay needs torch >= {floor}, found torch {torch.__version__}")
+    if not LIBRARY.is_file():
+        raise ImportError(
+            f"forebay's native library is missing: {LIBRARY} does not exist; "
+            "install the package (pip install .) instead of importing its source folder"
+        )
+    try:
+        torch.ops.load_library(str(LIBRARY))  # type: ignore[no-untyped-call]
+    except OSError as error:
+        raise ImportError(f"forebay's native library does not load: {error}") from error
+
+
+_load()
+_ops: Any = torch.ops.forebay
+
+
+def decode_image(encoded: Tensor, mode: str, orientation: str) -> Tensor:
+    """See :func:`forebay.ops.decode_image`."""
+    with native_errors():
+        image: Tensor = _ops.decode_image(encoded, mode, orientation)
+        return image
+
+
+def system_info() -> dict[str, Any]:
+    """What the core knows about itself and the processor."""
+    with native_errors():
+        info: dict[str, Any] = json.loads(_ops.system_info())
+        return info
+
+
+class Scan:
+    """A scan of a folder of classes, running on a thread of the core."""
+
+    def __init__(self, root: str, extensions: tuple[str, ...]) -> None:
+        """Starts the scan."""
+        with native_errors():
+            self._handle: Tensor = _ops.scan_folder(root, list(extensions))
+
+    def poll(self, timeout_ms: int) -> tuple[dict[str, Any], list[Tensor]] | None:
+        """The classes and the tensors (names, offsets, labels), or None while it runs."""
+        with native_errors():
+            text, tensors = _ops.scan_poll(self._handle, timeout_ms)
+        return (json.loads(text), list(tensors)) if text else None
+
+
+class Pipeline:
+    """A pipeline of the core. No method waits longer than the timeout it is given."""
+
+    def __init__(
+        self, options: dict[str, Any], names: Tensor, offsets: Tensor, labels: Tensor
+    ) -> None:
+        """Opens it; threads start with the first batch (LIF-1)."""
+        with native_errors():
+            self._handle: Tensor = _ops.pipeline_open(json.dumps(options), names, offsets, labels)
+
+    def start(self, epoch: int, position: int) -> None:
+        """Begins an epoch at a position, giving up the one that runs."""
+        with native_errors():
+            _ops.pipeline_start(self._handle, epoch, position)
+
+    def next(self, timeout_ms: int) -> tuple[dict[str, Any], list[Tensor]] | None:
+        """The next batch, failed batch or end of the epoch; None when the timeout has passed."""
+        with native_errors():
+            text, tensors = _ops.pipeline_next(self._handle, timeout_ms)
+        return (json.loads(text), list(tensors)) if text else None
+
+    def state(self) -> dict[str, Any]:
+        """Where the epoch stands, counting batches handed out (RES-1)."""
+        with native_errors():
+            state: dict[str, Any] = json.loads(_ops.pipeline_state(self._handle))
+            return state
+
+    def check_state(self, state: dict[str, Any]) -> tuple[int, int]:
+        """Epoch and position of a state of this source and recipe; ValueError for others."""
+        with native_errors():
+            epoch, position = _ops.pipeline_check_state(self._handle, json.dumps(state))
+        return int(epoch), int(position)
+
+    def feed_wanted(self) -> int:
+        """How many more batches of indices to push now."""
+        with native_errors():
+            return int(_ops.pipeline_feed_wanted(self._handle))
+
+    def feed(self, indices: Tensor) -> None:
+        """Pushes one batch of indices, int64 ``(B,)``."""
+        with native_errors():
+            _ops.pipeline_feed(self._handle, indices)
+
+    def feed_end(self) -> None:
+        """Says that the epoch has no more batches."""
+        with native_errors():
+            _ops.pipeline_feed_end(self._handle)
+
+    def wanted(self, limit: int, timeout_ms: int) -> list[tuple[int, int]]:
+        """Samples to supply, as (token, index); empty when the timeout has passed."""
+        with native_errors():
+            rows = _ops.pipeline_wanted(self._handle, limit, timeout_ms)
+        return [(int(token), int(index)) for token, index in rows.tolist()]
+
+    def supply(self, token: int, encoded: Tensor) -> None:
+        """Supplies a sample's encoded bytes, uint8 ``(n,)``."""
+        with native_errors():
+            _ops.pipeline_supply(self._handle, token, encoded)
+
+    def supply_path(self, token: int, path: str) -> None:
+        """Supplies a sample as the file that holds it."""
+        with native_errors():
+            _ops.pipeline_supply_path(self._handle, token, path)
+
+    def supply_fault(self, token: int, reason: str) -> None:
+        """Says that a sample could not be supplied."""
+        with native_errors():
+            _ops.pipeline_supply_fault(self._handle, token, reason)
+
+    def stats(self) -> dict[str, Any]:
+        """Counters of each stage."""
+        with native_errors():
+            stats: dict[str, Any] = json.loads(_ops.pipeline_stats(self._handle))
+            return stats
+
+    def describe(self) -> dict[str, Any]:
+        """What the pipeline resolved: fields, ranks, threads, decoders."""
+        with native_errors():
+            description: dict[str, Any] = json.loads(_ops.pipeline_describe(self._handle))
+            return description
+
+    def close(self) -> None:
+        """Stops the threads; waits at most one second (LIF-1)."""
+        with native_errors():
+            _ops.pipeline_close(self._handle)

@@ -1,0 +1,29 @@
+"""The command ``forebay``, also ``python -m forebay``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from . import bench, demo, doctor
+from .output import fail
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a subcommand; returns the exit status, 0 only on success."""
+    parser = argparse.ArgumentParser(prog="forebay", description="Feeds PyTorch with images.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for module in (demo, doctor, bench):
+        name = module.__name__.rpartition(".")[2]
+        purpose = (module.__doc__ or "").splitlines()[0]
+        module.add_arguments(commands.add_parser(name, help=purpose, description=purpose))
+    arguments = parser.parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+    except KeyboardInterrupt:
+        return fail("interrupted", status=130)
+    except (OSError, ValueError, ImportError, NotImplementedError, RuntimeError) as error:
+        return fail(f"{arguments.command}: {error}")
+    sys.stdout.flush()
+    return status

@@ -1,0 +1,117 @@
+"""Feeds generated photos through Forebay and through DataLoader, and compares."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .. import ImageFolder, Loader
+from .. import transforms as T
+from ..machine import usable_cores
+from ..options import check_int
+from .output import Progress, say, say_json
+from .photos import write_photos
+from .recipes import RECIPES
+
+_BATCH_SIZE = 32
+_SHEET_COLUMNS, _SHEET_SIDE = 8, 160
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command line."""
+    parser.add_argument("--folder", default="demo", help="where photos and contact sheet go")
+    parser.add_argument("--images", type=int, default=200)
+    parser.add_argument("--num-workers", type=int, help="default: the usable cores")
+    parser.add_argument("--seconds", type=float, default=4.0, help="per loader")
+    parser.add_argument("--json", action="store_true", help="one line of JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Makes the photos, runs both loaders, writes the contact sheet."""
+    try:
+        torchvision_folder = import_module("torchvision.datasets").ImageFolder
+    except ImportError as error:
+        raise ImportError(
+            f"the comparison needs torchvision ({error}); pip install torchvision"
+        ) from error
+    check_int("--images", arguments.images, least=_BATCH_SIZE)
+    workers = usable_cores() if arguments.num_workers is None else arguments.num_workers
+    photos = Path(arguments.folder) / "photos"
+    _make_photos(photos, arguments.images)
+    recipe = RECIPES["imagenet-train"]
+    with Loader(
+        ImageFolder(photos),
+        transforms=recipe.forebay(),
+        batch_size=_BATCH_SIZE,
+        shuffle=True,
+        num_workers=workers,
+    ) as loader:
+        own = _rate("forebay", loader, arguments.seconds)
+    peer = _rate(
+        "DataLoader",
+        torch.utils.data.DataLoader(
+            torchvision_folder(photos, recipe.torchvision()),
+            batch_size=_BATCH_SIZE,
+            shuffle=True,
+            num_workers=workers,
+            persistent_workers=workers > 0,
+        ),
+        arguments.seconds,
+    )
+    sheet = Path(arguments.folder) / "contact_sheet.png"
+    _write_sheet(photos, sheet)
+    if arguments.json:
+        result = {"forebay": own, "dataloader": peer, "workers": workers}
+        say_json(result | {"ratio": round(own / peer, 2), "contact_sheet": str(sheet)})
+        return 0
+    say(f"generated photos, {workers} threads or worker processes each:")
+    say(f"  forebay                   {own:8.0f} images/s")
+    say(f"  DataLoader + torchvision  {peer:8.0f} images/s")
+    say(f"  ratio                     {own / peer:8.2f}")
+    say(f"an augmented batch: {sheet}")
+    return 0
+
+
+def _make_photos(folder: Path, count: int) -> None:
+    with Progress("photos", count) as progress:
+        write_photos(folder, count, lambda number: progress.update(number, f"{number} made"))
+
+
+def _rate(label: str, loader: Iterable[Any], seconds: float) -> float:
+    """Images per second, epoch after epoch, after one epoch of warm-up."""
+    for _ in loader:
+        pass
+    images, begun = 0, time.perf_counter()
+    with Progress(label, seconds) as progress:
+        while (spent := time.perf_counter() - begun) < seconds:
+            for batch, _ in loader:
+                images += len(batch)
+                spent = time.perf_counter() - begun
+                progress.update(spent, f"{images / spent:.0f} images/s")
+                if spent >= seconds:
+                    break
+    return round(images / spent, 1)
+
+
+def _write_sheet(photos: Path, sheet: Path) -> None:
+    from PIL import Image
+
+    augment = [
+        T.RandomResizedCrop(_SHEET_SIDE),
+        T.RandomHorizontalFlip(),
+        T.ColorJitter(0.3, 0.3, 0.3, 0.05),
+    ]
+    with Loader(
+        ImageFolder(photos), transforms=augment, batch_size=_BATCH_SIZE, shuffle=True
+    ) as loader:
+        images, _ = next(iter(loader))
+    rows = images.reshape(-1, _SHEET_COLUMNS, 3, _SHEET_SIDE, _SHEET_SIDE)
+    grid = rows.permute(0, 3, 1, 4, 2).reshape(-1, _SHEET_COLUMNS * _SHEET_SIDE, 3)
+    Image.fromarray(grid.contiguous().numpy()).save(sheet)

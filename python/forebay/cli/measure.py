@@ -1,0 +1,146 @@
+"""One measurement, run as a process of its own: a job as JSON on stdin, a row as JSON on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from .output import say_json
+from .peers import peer
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PSS_SAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to measure."""
+
+    loader: str
+    recipe: str
+    files: list[str]
+    batch_size: int
+    workers: int
+    seconds: float
+
+    def to_json(self) -> str:
+        """As it goes to the child."""
+        return json.dumps(asdict(self))
+
+
+def measure(job: Job) -> dict[str, Any]:
+    """Warms up, measures for the job's seconds, then takes the memory while still running."""
+    module = peer(job.loader)
+    begun = time.perf_counter()
+    batches = _endless(module.make(job.files, job.recipe, job.batch_size, job.workers))
+    next(batches)
+    first_batch_s = time.perf_counter() - begun
+    _run_for(batches, max(1.0, job.seconds / 5))
+    cpu, begun = _cpu_seconds(), time.perf_counter()
+    images = _run_for(batches, job.seconds)
+    wall, cpu = time.perf_counter() - begun, _cpu_seconds() - cpu
+    pss = []
+    for _ in range(_PSS_SAMPLES):
+        next(batches)
+        pss.append(_tree_pss())
+    return {
+        "loader": job.loader,
+        "recipe": job.recipe,
+        "batch_size": job.batch_size,
+        "num_workers": job.workers,
+        "images_per_s": round(images / wall, 1),
+        "cpu_cores": round(cpu / wall, 3),
+        "images_per_cpu_s": round(images / max(cpu, 1e-9), 1),
+        "pss_mb": round((max(pss) - _baseline_pss(job.loader)) / 1e6, 1),
+        "first_batch_s": round(first_batch_s, 3),
+        "versions": module.versions(),
+    }
+
+
+def _endless(loader: Any) -> Iterator[Any]:
+    while True:
+        delivered = False
+        for batch in loader:
+            delivered = True
+            yield batch
+        if not delivered:
+            raise ValueError("the loader gave no batch")
+
+
+def _run_for(batches: Iterator[Any], seconds: float) -> int:
+    images = 0
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        batch = next(batches)
+        images += len(batch[0] if isinstance(batch, (tuple, list)) else batch)
+    return images
+
+
+def _baseline_pss(loader: str) -> int:
+    """PSS of an interpreter that only imported torch.
+
+    This process also imported forebay to be able to measure at all; for peers that is not their
+    cost, so it is part of what is taken off.
+    """
+    module = "torch" if loader == "forebay" else "forebay"
+    code = f"import {module}; print(open('/proc/self/smaps_rollup').read())"
+    child = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return _pss_of(child.stdout)
+
+
+def _tree() -> list[int]:
+    """This process and its descendants."""
+    found, ahead = [], [os.getpid()]
+    while ahead:
+        pid = ahead.pop()
+        found.append(pid)
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            try:
+                ahead.extend(int(child) for child in task.read_text().split())
+            except OSError:  # ended in between
+                pass
+    return found
+
+
+def _tree_pss() -> int:
+    total = 0
+    for pid in _tree():
+        try:
+            total += _pss_of(Path(f"/proc/{pid}/smaps_rollup").read_text())
+        except OSError:
+            pass
+    return total
+
+
+def _pss_of(rollup: str) -> int:
+    return next(
+        int(line.split()[1]) * 1024 for line in rollup.splitlines() if line.startswith("Pss:")
+    )
+
+
+def _cpu_seconds() -> float:
+    """CPU time of the tree, ended children included."""
+    ticks = 0
+    for pid in _tree():
+        try:
+            # After the command's name, which may hold spaces: fields 14 to 17 of proc(5).
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += sum(int(field) for field in fields[11:15])
+    return ticks / _TICKS
+
+
+def main() -> None:
+    """The child's program."""
+    say_json(measure(Job(**json.loads(sys.stdin.read()))))
+    sys.stdout.flush()

@@ -1,0 +1,33 @@
+"""Forebay itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from ... import FileList, Loader, _native
+from ..recipes import RECIPES
+
+
+def make(files: list[str], recipe: str, batch_size: int, workers: int) -> Iterable[Any]:
+    """A loader over the files."""
+    found = RECIPES[recipe]
+    return Loader(
+        FileList(files, labels=[0] * len(files)),
+        transforms=found.forebay(),
+        batch_size=batch_size,
+        shuffle=found.shuffle,
+        num_workers=workers,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Forebay's core and torch."""
+    info = _native.system_info()
+    return {
+        "forebay": str(info["version"]),
+        "simd": str(info["simd"]),
+        "torch": torch.__version__,
+    }

@@ -1,0 +1,237 @@
+"""From what the core hands over to what the user's loop receives.
+
+**Invariants**
+- MEM-2: batches are handed on as they are; only labels kept in Python and, under
+  ``pin_memory``, the copy into page-locked memory cost one.
+- ERR-1: nothing is silent: every failure is counted and logged when its batch is delivered.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .errors import Failure, SampleError
+from .labels import NO_LABEL, fill_skipped
+from .sources import MapSource, PackedSource, Source
+from .supply import LabelBook
+
+BUILT_IN = ("index", "key", "valid", "size")
+# Labels of these types travel through the core; others are looked up here.
+CORE_DTYPES = (
+    *(torch.bool, torch.uint8, torch.int64),
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+)
+
+
+class Delivery:
+    """Shapes batches, raises sample errors, keeps the quarantine log."""
+
+    def __init__(
+        self,
+        source: Source,
+        fields: Any,
+        collate_fn: Callable[[list[Any]], Any] | None,
+        on_error: str,
+        quarantine: str | os.PathLike[str] | None,
+    ) -> None:
+        """Checks that the fields exist."""
+        self._source = source
+        self._collate_fn = collate_fn
+        self._on_error = on_error
+        self._quarantine = None if quarantine is None else os.path.abspath(quarantine)
+        self._fields = fields
+        self._warned = False
+        self.counters = {"batches": 0, "samples": 0, "failures": 0}
+        if collate_fn is not None and not callable(collate_fn):
+            raise TypeError(f"collate_fn must be callable, got {type(collate_fn).__name__}")
+        if isinstance(source, MapSource):
+            self._labelled: bool | None = None  # the first batch tells
+        else:
+            assert isinstance(source, PackedSource)
+            self._labelled = source.labelled
+        if fields is not None:
+            known = ("image", *(() if self._labelled is False else ("label",)), *BUILT_IN)
+            for name in _leaves(fields):
+                if name not in known:
+                    raise ValueError(f"fields must name some of {', '.join(known)}, got {name!r}")
+
+    @property
+    def core_labels(self) -> Tensor:
+        """Labels that the core delivers; empty when there are none or Python looks them up."""
+        labels = self._source.labels if isinstance(self._source, PackedSource) else None
+        if isinstance(labels, Tensor) and labels.dtype in CORE_DTYPES:
+            return labels
+        return torch.empty(0, dtype=torch.int64)
+
+    def batch(
+        self,
+        reply: dict[str, Any],
+        tensors: list[Tensor],
+        paths: list[str],
+        book: LabelBook | None,
+        pin: bool,
+    ) -> Any:
+        """The batch in the shape that the user asked for; SampleError if it failed."""
+        indices, positions, valid = tensors[:3]
+        failures = self._failures(reply, book)
+        self.counters["batches"] += 1
+        if reply["kind"] == "failed":
+            self._raise(reply["raise"], failures, indices.tolist(), positions.tolist(), book)
+        self.counters["samples"] += int(valid.sum())
+        columns: dict[str, Any] = {"index": indices, "valid": valid, "size": tensors[3]}
+        columns.update(zip(paths, tensors[4:], strict=True))
+        failed = {failure.position for failure, _ in failures}
+        skipped = [
+            self._on_error == "skip" and position in failed for position in positions.tolist()
+        ]
+        if "label" not in columns:
+            labels = self._labels(indices.tolist(), skipped, book)
+            if labels is not None:
+                columns["label"] = labels
+        return self._shaped(columns, pin)
+
+    def _labels(
+        self, indices: list[int], skipped: list[bool], book: LabelBook | None
+    ) -> Tensor | list[Any] | None:
+        if book is None:
+            assert isinstance(self._source, PackedSource)
+            column = self._source.labels
+            if column is None:
+                return None
+            return fill_skipped([column[index] for index in indices], skipped)
+        # A skipped slot's label, if it had one, went with its failure.
+        labels = [
+            NO_LABEL if skip else book.take_label(index)
+            for index, skip in zip(indices, skipped, strict=True)
+        ]
+        given = [
+            label is not NO_LABEL for label, skip in zip(labels, skipped, strict=True) if not skip
+        ]
+        if self._labelled is None and given:
+            self._labelled = all(given)
+        if any(given) != all(given) or (given and given[0] != self._labelled):
+            raise TypeError("dataset[i] must give a label for every sample or for none, got both")
+        return None if self._labelled is False else fill_skipped(labels, skipped)
+
+    def _shaped(self, columns: dict[str, Any], pin: bool) -> Any:
+        fields = self._fields
+        if fields is None:
+            fields = ("image", "label") if "label" in columns else "image"
+        names = _leaves(fields)
+        if "label" in names and "label" not in columns:
+            raise ValueError("fields name 'label', but dataset[i] gives none; leave it out")
+        if "key" in names:
+            columns["key"] = [self._source.key(index) for index in columns["index"].tolist()]
+        if "valid" not in names and not self._warned and not bool(columns["valid"].all()):
+            self._warned = True
+            warnings.warn(
+                "a batch holds padded or skipped samples, which only the field 'valid' tells "
+                'apart; add "valid" to fields',
+                stacklevel=4,
+            )
+        if pin:
+            for name in names:
+                if isinstance(columns[name], Tensor):
+                    columns[name] = columns[name].pin_memory()
+        if self._collate_fn is None:
+            return _shape(fields, columns.__getitem__)
+        count = len(columns["index"])
+        return self._collate_fn(
+            [_shape(fields, lambda name, i=i: columns[name][i]) for i in range(count)]  # type: ignore[misc]
+        )
+
+    def _failures(
+        self, reply: dict[str, Any], book: LabelBook | None
+    ) -> list[tuple[Failure, BaseException | None]]:
+        """The batch's failures in order, each with the exception of the user's dataset."""
+        found = []
+        for fault in reply["failures"]:
+            index = fault["index"]
+            failure = Failure(
+                fault["position"],
+                index,
+                self._source.key(index),
+                fault["stage"],
+                fault["reason"],
+                fault["attempt"],
+            )
+            cause = None
+            if book is not None:
+                if failure.stage == "dataset":
+                    cause = book.take_error(index)
+                else:
+                    book.take_label(index)
+            found.append((failure, cause))
+        self.counters["failures"] += len(found)
+        if found and self._quarantine is not None:
+            self._log(reply["epoch"], [failure for failure, _ in found])
+        return found
+
+    def _raise(
+        self,
+        number: int,
+        failures: list[tuple[Failure, BaseException | None]],
+        indices: list[int],
+        positions: list[int],
+        book: LabelBook | None,
+    ) -> None:
+        """Raises failure ``number`` of the batch, after forgetting the good samples' labels."""
+        failed = {(failure.position, failure.index) for failure, _ in failures}
+        if book is not None:
+            for index, position in zip(indices, positions, strict=True):
+                if (position, index) not in failed:
+                    book.take_label(index)
+        failure, cause = failures[number]
+        raise SampleError(
+            failure.index,
+            failure.key,
+            failure.stage,
+            failure.reason,
+            [failure for failure, _ in failures],
+        ) from cause
+
+    def _log(self, epoch: int, failures: list[Failure]) -> None:
+        assert self._quarantine is not None
+        lines = "".join(
+            json.dumps(
+                {
+                    "epoch": epoch,
+                    "position": failure.position,
+                    "index": failure.index,
+                    "key": failure.key,
+                    "stage": failure.stage,
+                    "reason": failure.reason,
+                }
+            )
+            + "\n"
+            for failure in failures
+        )
+        # One write to a file opened for appending: lines of several ranks do not mix.
+        with open(self._quarantine, "ab", buffering=0) as log:
+            log.write(lines.encode("utf-8", "backslashreplace"))
+
+
+def _shape(fields: Any, column: Callable[[str], Any]) -> Any:
+    if isinstance(fields, str):
+        return column(fields)
+    if isinstance(fields, dict):
+        return {name: _shape(field, column) for name, field in fields.items()}
+    return tuple(_shape(field, column) for field in fields)
+
+
+def _leaves(fields: Any) -> list[str]:
+    if isinstance(fields, str):
+        return [fields]
+    if not isinstance(fields, (tuple, list, dict)) or not fields:
+        raise TypeError(
+            f"fields must be a name, a tuple of names or a dict of names, got {fields!r}"
+        )
+    parts = fields.values() if isinstance(fields, dict) else fields
+    return [name for part in parts for name in _leaves(part)]

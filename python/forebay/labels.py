@@ -1,0 +1,78 @@
+"""Labels: how a source's labels become a column, and a batch's labels a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Labels: TypeAlias = "Tensor | list[Any] | None"
+
+# What losses ignore by default; stands where a bad sample was skipped (ERR-1).
+SKIPPED = -100
+
+
+class NoLabel:
+    """Stands for the label of a sample that came without one."""
+
+
+NO_LABEL = NoLabel()
+
+
+def label_column(labels: Any, count: int) -> Labels:
+    """A source's labels as a tensor ``(N, ...)``, dtype kept; as a list if they do not stack."""
+    if labels is None:
+        return None
+    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__"):
+        raise TypeError(f"labels must be a sequence, got {type(labels).__name__}")
+    if len(labels) != count:
+        raise ValueError(f"labels must hold one per name ({count}), got {len(labels)}")
+    if isinstance(labels, Tensor):
+        return labels.detach().to("cpu").contiguous()
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuf":
+        return torch.from_numpy(np.ascontiguousarray(labels))
+    return stack_labels(list(labels))
+
+
+def stack_labels(labels: Sequence[Any]) -> Tensor | list[Any]:
+    """Numbers and equally shaped arrays as one tensor, dtype kept; anything else as a list.
+
+    Python ints become int64 and floats float64, as DataLoader makes them.
+    """
+    kinds = set(map(type, labels))
+    if kinds == {bool}:
+        return torch.tensor(labels)
+    if kinds == {int}:
+        try:
+            return torch.from_numpy(np.array(labels, dtype=np.int64))
+        except OverflowError:
+            return list(labels)
+    if kinds and kinds <= {int, float}:
+        return torch.from_numpy(np.array(labels, dtype=np.float64))
+    if all(isinstance(label, (Tensor, np.ndarray, np.generic)) for label in labels):
+        try:
+            tensors = [torch.as_tensor(label).detach().cpu() for label in labels]
+        except TypeError:  # arrays of strings or objects
+            return list(labels)
+        if len({(tensor.shape, tensor.dtype) for tensor in tensors}) == 1:
+            return torch.stack(tensors)
+    return list(labels)
+
+
+def fill_skipped(labels: list[Any], skipped: Sequence[bool]) -> Tensor | list[Any]:
+    """A batch's labels; where a sample was skipped, -100 (int64 or list) or zero (other dtypes)."""
+    good = [label for label, skip in zip(labels, skipped, strict=True) if not skip]
+    if not good:
+        return torch.full((len(labels),), SKIPPED)
+    stacked = stack_labels(good)
+    if isinstance(stacked, list):
+        return [SKIPPED if skip else label for label, skip in zip(labels, skipped, strict=True)]
+    if len(good) == len(labels):
+        return stacked
+    value = SKIPPED if stacked.dtype == torch.int64 else 0
+    column = torch.full((len(labels), *stacked.shape[1:]), value, dtype=stacked.dtype)
+    column[~torch.tensor(skipped)] = stacked
+    return column

@@ -1,0 +1,362 @@
+"""Sources: where samples come from, addressed by index.
+
+**Invariants**
+- Names stay packed in one byte tensor with offsets; no list of strings is kept.
+- A folder is scanned at the first need, on a thread of the core, and never while importing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from . import _native
+from .labels import Labels, label_column
+
+__all__ = ["FileList", "ImageFolder", "MapSource", "Source"]
+
+PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
+
+IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
+_POLL_MS = 50
+
+
+class Source:
+    """Where samples come from. Made by the classes below, not by users."""
+
+    def key(self, index: int) -> str:
+        """What errors and the field ``key`` call a sample."""
+        raise NotImplementedError
+
+    def length(self) -> int | None:
+        """Number of samples, if it has one."""
+        raise NotImplementedError
+
+
+class PackedSource(Source):
+    """A source whose samples are files with known names, which the core reads itself."""
+
+    root: str = ""
+
+    @property
+    def names(self) -> Tensor:
+        """Names relative to the root, concatenated; uint8 ``(bytes,)``."""
+        raise NotImplementedError
+
+    @property
+    def offsets(self) -> Tensor:
+        """Where each name begins, and the end; int64 ``(N + 1,)``."""
+        raise NotImplementedError
+
+    @property
+    def labels(self) -> Labels:
+        """Labels: a tensor ``(N, ...)``, a list of N, or None."""
+        raise NotImplementedError
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there are labels, without scanning."""
+        return self.labels is not None
+
+    def __len__(self) -> int:
+        """Number of samples."""
+        return self.offsets.numel() - 1
+
+    def length(self) -> int:
+        """Number of samples."""
+        return len(self)
+
+    def key(self, index: int) -> str:
+        """Path of a sample as it is opened."""
+        start, end = self.offsets[index : index + 2].tolist()
+        name = os.fsdecode(bytes(self.names[start:end].numpy()))
+        return os.path.join(self.root, name)
+
+
+class ImageFolder(PackedSource):
+    """A folder with one folder of images per class, by torchvision's rules.
+
+    Classes are the folders of ``root`` in sorted order, numbered from 0; files are found at any
+    depth, links followed, in torchvision's order. The folder is scanned at first need: ``len``,
+    ``classes``, or the loader's first use.
+
+    Args:
+        root: the folder.
+        extensions: endings of files that count, in any case.
+        allow_empty: accept classes without files.
+
+    Raises:
+        FileNotFoundError: ``root`` is not a folder (at once); it holds no class folders, or a
+            class folder holds no files (when scanned).
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        extensions: str | Sequence[str] = IMG_EXTENSIONS,
+        *,
+        allow_empty: bool = False,
+    ) -> None:
+        """Checks that the folder is there."""
+        self.root = os.path.abspath(os.path.expanduser(os.fspath(root)))
+        if not os.path.isdir(self.root):
+            problem = "a file" if os.path.exists(self.root) else "not there"
+            raise FileNotFoundError(
+                f"root must be a folder of class folders, got {self.root}, which is {problem}"
+            )
+        listed = (extensions,) if isinstance(extensions, str) else tuple(extensions)
+        if not listed or not all(isinstance(ending, str) and ending for ending in listed):
+            raise ValueError(f'extensions must be endings such as ".jpg", got {extensions!r}')
+        self.extensions = listed
+        self.allow_empty = allow_empty
+        self._found: tuple[list[str], Tensor, Tensor, Tensor] | None = None
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes; a class's label is its place."""
+        return self._scanned()[0]
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        """Label of each class."""
+        return {name: label for label, name in enumerate(self.classes)}
+
+    @property
+    def names(self) -> Tensor:
+        """See `PackedSource.names`."""
+        return self._scanned()[1]
+
+    @property
+    def offsets(self) -> Tensor:
+        """See `PackedSource.offsets`."""
+        return self._scanned()[2]
+
+    @property
+    def labelled(self) -> bool:
+        """Always: the class is the label."""
+        return True
+
+    @property
+    def labels(self) -> Tensor:
+        """Each sample's class; int64 ``(N,)``."""
+        return self._scanned()[3]
+
+    def __repr__(self) -> str:
+        """Names the folder, without scanning it."""
+        return f"ImageFolder({self.root!r})"
+
+    def _scanned(self) -> tuple[list[str], Tensor, Tensor, Tensor]:
+        if self._found is None:
+            scan = _native.Scan(self.root, self.extensions)
+            # Short waits: Ctrl-C is seen between them.
+            while (reply := scan.poll(_POLL_MS)) is None:
+                pass
+            summary, (names, offsets, labels) = reply
+            self._check(summary["empty"])
+            self._found = summary["classes"], names, offsets, labels
+        return self._found
+
+    def _check(self, empty: list[str]) -> None:
+        if empty and not self.allow_empty:
+            shown = ", ".join(sorted(empty)[:20]) + (", ..." if len(empty) > 20 else "")
+            raise FileNotFoundError(
+                f"Found no valid file for the classes {shown} in {self.root}. Supported extensions "
+                f"are: {', '.join(self.extensions)}; pass extensions= or allow_empty=True"
+            )
+
+
+class FileList(PackedSource):
+    """A list of image files.
+
+    Args:
+        paths: names of files, or the name of a text file with one ``path label`` a line. The
+            label is what follows the last space and is a number; lines without labels are
+            allowed if none has one. Names may hold spaces and any other character but a newline.
+        labels: one per name: numbers, equally shaped arrays, a tensor ``(N, ...)``, or anything
+            else, which then comes as a list. Not with a text file.
+        root: folder of relative names; by default the text file's, or the working folder.
+
+    Raises:
+        FileNotFoundError: the text file or ``root`` is not there. Missing images are sample
+            errors, found when they are read.
+        ValueError: no names, a name that cannot be one, or a different number of labels.
+    """
+
+    def __init__(
+        self,
+        paths: PathLike | Sequence[PathLike],
+        labels: Any = None,
+        root: str | os.PathLike[str] = "",
+    ) -> None:
+        """Packs the names; a million take less than a second."""
+        if isinstance(paths, (str, bytes, os.PathLike)):
+            if labels is not None:
+                raise ValueError("labels come from the lines of a text file; leave labels out")
+            names: list[Any]
+            list_file = Path(os.fsdecode(paths))
+            names, labels = _read_list_file(list_file)
+            root = root or list_file.absolute().parent
+            origin = repr(str(list_file))
+        else:
+            names = list(paths)
+            origin = f"{len(names)} names"
+        self.root = os.path.abspath(os.fspath(root)) if root else ""
+        if self.root and not os.path.isdir(self.root):
+            raise FileNotFoundError(f"root must be a folder, got {self.root}, which is not one")
+        self._names, self._offsets = _pack_names(names)
+        self._labels = label_column(labels, len(names))
+        self._origin = origin
+
+    @property
+    def names(self) -> Tensor:
+        """See `PackedSource.names`."""
+        return self._names
+
+    @property
+    def offsets(self) -> Tensor:
+        """See `PackedSource.offsets`."""
+        return self._offsets
+
+    @property
+    def labels(self) -> Labels:
+        """See `PackedSource.labels`."""
+        return self._labels
+
+    def __repr__(self) -> str:
+        """Names the text file, or says how many names it holds."""
+        return f"FileList({self._origin})"
+
+
+class MapSource(Source):
+    """A map-style dataset in Python whose items are encoded images.
+
+    ``dataset[i]`` returns a path or encoded bytes (``bytes``, a bytes-like object or a uint8
+    tensor ``(n,)``), alone or as a tuple ``(image, label)``. It is called from the loader's
+    threads, several at once; an exception in it is a sample error with ``__cause__``.
+
+    Args:
+        dataset: has ``__getitem__``, and ``__len__`` unless a sampler names the indices. A
+            method ``key(i)`` names samples in errors; an int ``fingerprint`` tells apart
+            versions of the data when a state is loaded.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        """Checks the protocol."""
+        if not hasattr(dataset, "__getitem__"):
+            raise TypeError(
+                f"dataset must have __getitem__ (a map-style dataset), got {type(dataset).__name__}"
+            )
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        """Number of samples; TypeError if the dataset has none."""
+        return len(self.dataset)
+
+    def length(self) -> int | None:
+        """Number of samples, if the dataset has one."""
+        try:
+            return len(self.dataset)
+        except (TypeError, NotImplementedError):  # Dataset.__len__ of some libraries raises it
+            return None
+
+    def key(self, index: int) -> str:
+        """What the dataset calls a sample, or its index in brackets."""
+        named = getattr(self.dataset, "key", None)
+        return str(named(index)) if callable(named) else f"{type(self.dataset).__name__}[{index}]"
+
+    def fingerprint(self) -> int:
+        """A number below 2**63 that differs between datasets."""
+        own = getattr(self.dataset, "fingerprint", None)
+        kind = type(self.dataset)
+        text = f"{kind.__module__}.{kind.__qualname__}:{self.length()}:{own!r}"
+        if callable(own):
+            text = f"{kind.__module__}.{kind.__qualname__}:{self.length()}:{own()!r}"
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+    def __repr__(self) -> str:
+        """Names the dataset's type."""
+        return f"MapSource({type(self.dataset).__name__})"
+
+
+def checked_source(source: Any) -> Source:
+    """The source itself, or a TypeError that says what to use instead."""
+    if isinstance(source, Source):
+        return source
+    kind = type(source)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if isinstance(source, (str, os.PathLike)):
+        advice = "use forebay.ImageFolder(root) or forebay.FileList(paths)"
+    elif kind.__name__ == "ImageFolder":
+        advice = "use forebay.ImageFolder(root)"
+    else:
+        advice = "wrap a dataset whose items are paths or encoded bytes in forebay.MapSource"
+    raise TypeError(f"source must be an ImageFolder, FileList or MapSource, got {name}; {advice}")
+
+
+def _pack_names(names: Sequence[Any]) -> tuple[Tensor, Tensor]:
+    """Names as concatenated bytes and offsets; one join, however many there are."""
+    if not names:
+        raise ValueError("paths must hold at least one file name, got none")
+    try:
+        joined = "\0".join(names).encode("utf-8", "surrogateescape")
+    except TypeError:
+        joined = b"\0".join([os.fsencode(name) for name in names])
+    packed = np.frombuffer(joined + b"\0", dtype=np.uint8)
+    ends = np.flatnonzero(packed == 0)
+    if len(ends) != len(names):
+        raise ValueError("paths must be file names, got one with a NUL character")
+    offsets = np.zeros(len(names) + 1, dtype=np.int64)
+    offsets[1:] = ends - np.arange(len(names))
+    if not np.diff(offsets).all():
+        place = int(np.flatnonzero(np.diff(offsets) == 0)[0])
+        raise ValueError(f"paths must be file names, got an empty one at place {place}")
+    return torch.from_numpy(packed[packed != 0]), torch.from_numpy(offsets)
+
+
+def _read_list_file(path: Path) -> tuple[list[bytes], Any]:
+    """Names and labels of a text file of ``path label`` lines."""
+    try:
+        content = path.read_bytes()
+    except IsADirectoryError:
+        raise FileNotFoundError(
+            f"paths must be a text file of names or a list of them, got the folder {path}; "
+            "use forebay.ImageFolder for class folders"
+        ) from None
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"paths must be a text file of names or a list of them, got {path}, which is not there"
+        ) from None
+    content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+    lines = [line for line in content.split(b"\n") if line.strip()]
+    if not lines:
+        raise ValueError(f"paths must hold at least one file name, got the empty file {path}")
+    parts = [line.rsplit(None, 1) for line in lines]
+    numbered = [len(part) == 2 and _is_number(part[1]) for part in parts]
+    if all(numbered):
+        column = [part[1] for part in parts]
+        try:
+            return [part[0] for part in parts], np.array(list(map(int, column)), dtype=np.int64)
+        except ValueError:
+            return [part[0] for part in parts], np.array(list(map(float, column)))
+    if any(numbered):
+        place = numbered.index(False)
+        raise ValueError(
+            f"{path}: every line must end in a label, or none; got no label in "
+            f"{lines[place].decode('utf-8', 'replace')!r}"
+        )
+    return lines, None
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

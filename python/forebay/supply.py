@@ -1,0 +1,230 @@
+"""Supplying the samples of a user's dataset to the core, from Python threads or inline.
+
+**Invariants**
+- ERR-1: an exception in the dataset is a sample error, and is kept for ``__cause__``.
+- MEM-1: a label is kept from the moment its sample is supplied until its batch is delivered.
+- LIF-1: the threads hold the pipeline and the dataset, never the loader.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ._native import Pipeline
+from .errors import ClosedError
+from .labels import NO_LABEL
+from .sources import MapSource
+
+# How long a thread waits for work in one call; a new epoch waits for it once.
+_WAIT_MS = 20
+_INLINE_LIMIT = 64
+
+
+class LabelBook:
+    """Labels and exceptions of samples that were supplied in one epoch and not delivered yet."""
+
+    def __init__(self) -> None:
+        """An empty book."""
+        self._lock = threading.Lock()
+        self._labels: dict[int, deque[Any]] = {}
+        self._errors: dict[int, deque[BaseException]] = {}
+
+    def put_label(self, index: int, label: Any) -> None:
+        """Keeps a label."""
+        with self._lock:
+            self._labels.setdefault(index, deque()).append(label)
+
+    def put_error(self, index: int, error: BaseException) -> None:
+        """Keeps an exception."""
+        with self._lock:
+            self._errors.setdefault(index, deque()).append(error)
+
+    def take_label(self, index: int) -> Any:
+        """The oldest label of a sample, which is forgotten."""
+        with self._lock:
+            return _take(self._labels, index, NO_LABEL)
+
+    def take_error(self, index: int) -> BaseException | None:
+        """The oldest exception of a sample, which is forgotten."""
+        with self._lock:
+            error: BaseException | None = _take(self._errors, index, None)
+            return error
+
+    def __len__(self) -> int:
+        """Labels and exceptions kept."""
+        with self._lock:
+            return sum(map(len, self._labels.values())) + sum(map(len, self._errors.values()))
+
+
+class Supplier:
+    """Answers the core's requests for samples with ``dataset[i]``."""
+
+    def __init__(self, source: MapSource, pipeline: Pipeline, workers: int) -> None:
+        """Starts nothing; threads come with the first batch."""
+        self.book = LabelBook()
+        self.calls = 0
+        self.seconds = 0.0
+        self._source = source
+        self._pipeline = pipeline
+        self._workers = workers
+        self._threads: list[threading.Thread] = []
+        self._gate = threading.Condition()
+        self._waiting = 0
+        self._paused = False
+        self._closed = False
+        self._error: Exception | None = None
+
+    def begin(self, start: Callable[[], None]) -> None:
+        """Calls ``start`` while no thread is asking for work, and turns to a new book.
+
+        So a thread's book is always that of the epoch its requests belong to.
+        """
+        with self._gate:
+            self._paused = True
+            self._gate.wait_for(lambda: self._waiting == 0)
+            try:
+                start()
+                self.book = LabelBook()
+            finally:
+                self._paused = False
+                self._gate.notify_all()
+
+    def step(self) -> bool:
+        """Keeps supplying: starts the threads once, or answers inline. True if it answered any."""
+        if self._error is not None:
+            raise self._error
+        if self._workers == 0:
+            rows = self._pipeline.wanted(_INLINE_LIMIT, 0)
+            for token, index in rows:
+                self._answer(self.book, token, index)
+            return bool(rows)
+        if not self._threads:
+            self._threads = [
+                threading.Thread(target=self._run, name=f"forebay-map-{number}", daemon=True)
+                for number in range(self._workers)
+            ]
+            for thread in self._threads:
+                thread.start()
+        return False
+
+    def close(self, deadline: float) -> None:
+        """Lets the threads end and waits for them until ``deadline`` (of time.monotonic)."""
+        with self._gate:
+            self._closed = True
+            self._gate.notify_all()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _run(self) -> None:
+        try:
+            while (work := self._ask()) is not None:
+                book, rows = work
+                for token, index in rows:
+                    self._answer(book, token, index)
+        except ClosedError:
+            pass
+        except Exception as error:  # a bug of ours; the consumer must not wait for ever
+            self._error = error
+
+    def _ask(self) -> tuple[LabelBook, list[tuple[int, int]]] | None:
+        with self._gate:
+            self._gate.wait_for(lambda: self._closed or not self._paused)
+            if self._closed:
+                return None
+            self._waiting += 1
+            book = self.book
+        try:
+            # One at a time, so that a slow item holds up no other.
+            return book, self._pipeline.wanted(1, _WAIT_MS)
+        finally:
+            with self._gate:
+                self._waiting -= 1
+                self._gate.notify_all()
+
+    def _answer(self, book: LabelBook, token: int, index: int) -> None:
+        begun = time.perf_counter()
+        try:
+            image, label = _split(self._source.dataset[index])
+            image = _supplied(image)
+        except BaseException as error:
+            book.put_error(index, error)
+            self._pipeline.supply_fault(token, f"{type(error).__name__}: {error}")
+            if not isinstance(error, Exception):  # Ctrl-C while supplying inline
+                raise
+            return
+        finally:
+            self.calls += 1
+            self.seconds += time.perf_counter() - begun
+        book.put_label(index, label)
+        if isinstance(image, str):
+            self._pipeline.supply_path(token, image)
+        else:
+            self._pipeline.supply(token, image)
+
+
+def _take(kept: dict[int, deque[Any]], index: int, default: Any) -> Any:
+    queue = kept.get(index)
+    if queue is None:
+        return default
+    value = queue.popleft()
+    if not queue:
+        del kept[index]
+    return value
+
+
+def _split(item: Any) -> tuple[Any, Any]:
+    if isinstance(item, tuple):
+        if len(item) == 2:
+            return item
+        raise TypeError(
+            f"dataset[i] must be a path or bytes, or (path or bytes, label), got {len(item)} values"
+        )
+    return item, NO_LABEL
+
+
+def _supplied(image: Any) -> str | Tensor:
+    """A path, or encoded bytes as a uint8 tensor ``(n,)``."""
+    if isinstance(image, (str, os.PathLike)):
+        path = os.fsdecode(image)
+        try:
+            path.encode()
+        except UnicodeEncodeError:  # a name that is not UTF-8 cannot cross as str
+            return _tensor(Path(path).read_bytes())
+        return path
+    if isinstance(image, (bytes, bytearray)):
+        return _tensor(image)
+    if isinstance(image, Tensor):
+        if image.dtype == torch.uint8 and image.dim() == 1 and image.device.type == "cpu":
+            return image.contiguous()
+        got = f"a {image.dtype} tensor of shape {tuple(image.shape)} on {image.device}"
+    elif isinstance(image, (memoryview, np.ndarray)):
+        view: Any = memoryview(cast(Any, image))
+        if view.itemsize == 1 and view.ndim == 1:
+            return _tensor(view)
+        got = f"{type(image).__name__} of shape {tuple(view.shape)}"
+    else:
+        kind = type(image)
+        got = f"{kind.__module__}.{kind.__qualname__}"
+    raise TypeError(
+        f"dataset[i] must give a path or encoded bytes, got {got}; leave opening and decoding "
+        "to forebay"
+    )
+
+
+def _tensor(data: Any) -> Tensor:
+    # A copy, because tensors over read-only memory draw a warning; a memcpy beside a decode.
+    copied = bytearray(data)
+    return (
+        torch.frombuffer(copied, dtype=torch.uint8) if copied else torch.empty(0, dtype=torch.uint8)
+    )

@@ -1,0 +1,324 @@
+"""Transforms as data: torchvision v2's names, arguments and defaults; the core executes them.
+
+A recipe is a list of these. They hold numbers only, so they compare, print and pickle by value,
+and no Python runs per sample.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, TypeAlias
+
+import torch
+
+__all__ = [
+    "CenterCrop",
+    "ColorJitter",
+    "Normalize",
+    "RandomCrop",
+    "RandomHorizontalFlip",
+    "RandomResizedCrop",
+    "RandomVerticalFlip",
+    "Resize",
+    "ToDtype",
+    "Transform",
+]
+
+DTYPES = {
+    torch.uint8: "uint8",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.float32: "float32",
+}
+_INTERPOLATIONS = ("bilinear", "bicubic", "nearest", "nearest-exact")
+# Pillow's numbers, which torchvision accepts too.
+_PILLOW_INTERPOLATIONS = {0: "nearest", 2: "bilinear", 3: "bicubic"}
+
+
+class _InterpolationMode(Protocol):
+    """``torchvision.transforms.InterpolationMode``, without importing torchvision."""
+
+    @property
+    def value(self) -> str: ...
+
+
+Interpolation: TypeAlias = "str | int | _InterpolationMode"
+Size: TypeAlias = "int | Sequence[int]"
+Range: TypeAlias = "float | Sequence[float] | None"
+
+
+class Transform:
+    """One step of a recipe."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The transform as the core reads it; sizes are ``[height, width]``."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {"name": type(self).__name__} | {
+            name: list(value) if isinstance(value, tuple) else value for name, value in own.items()
+        }
+
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _wrong(self, argument: str, got: object, right: str) -> ValueError:
+        return ValueError(f"{type(self).__name__}: {argument} must be {right}, got {got!r}")
+
+
+@dataclass(frozen=True)
+class RandomResizedCrop(Transform):
+    """Crops a random part of random shape and resizes it to ``size``, ``(height, width)``."""
+
+    size: Size
+    scale: Sequence[float] = (0.08, 1.0)
+    ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0)
+    interpolation: Interpolation = "bilinear"
+    antialias: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks and normalises the arguments."""
+        scale = _numbers(self, "scale", self.scale, 2)
+        ratio = _numbers(self, "ratio", self.ratio, 2)
+        if not 0 <= scale[0] <= scale[1] or scale[1] == 0:
+            raise self._wrong("scale", self.scale, "an ascending pair of fractions above 0")
+        if not 0 < ratio[0] <= ratio[1]:
+            raise self._wrong("ratio", self.ratio, "an ascending pair of ratios above 0")
+        self._set(size=_pair(self, self.size), scale=scale, ratio=ratio, **_resampling(self))
+
+
+@dataclass(frozen=True)
+class Resize(Transform):
+    """Resizes to ``(height, width)``, or the shorter edge to one number."""
+
+    size: Size
+    interpolation: Interpolation = "bilinear"
+    max_size: int | None = None
+    antialias: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks and normalises the arguments."""
+        size = _sides(self, self.size, "size")
+        if len(size) > 2:
+            raise self._wrong("size", self.size, "one number or (height, width)")
+        if self.max_size is not None:
+            if len(size) != 1:
+                raise self._wrong("max_size", self.max_size, "None when size is (height, width)")
+            if not _is_int(self.max_size) or self.max_size <= size[0]:
+                raise self._wrong("max_size", self.max_size, f"an int above size {size[0]}")
+        self._set(size=size, **_resampling(self))
+
+
+@dataclass(frozen=True)
+class CenterCrop(Transform):
+    """Crops the centre to ``size``, ``(height, width)``; smaller images are padded with black."""
+
+    size: Size
+
+    def __post_init__(self) -> None:
+        """Checks and normalises the arguments."""
+        self._set(size=_pair(self, self.size))
+
+
+@dataclass(frozen=True)
+class RandomCrop(Transform):
+    """Crops ``size``, ``(height, width)``, at a random place, after optional padding."""
+
+    size: Size
+    padding: Size | None = None
+    pad_if_needed: bool = False
+    fill: float | Sequence[float] | None = 0
+    padding_mode: str = "constant"
+
+    def __post_init__(self) -> None:
+        """Checks and normalises the arguments."""
+        padding = None
+        if self.padding is not None:
+            sides = _sides(self, self.padding, "padding", least=0)
+            if len(sides) not in (1, 2, 4):
+                raise self._wrong("padding", self.padding, "one, two or four numbers")
+            padding = sides * (4 // len(sides))
+        if self.padding_mode not in ("constant", "edge", "reflect", "symmetric"):
+            raise self._wrong("padding_mode", self.padding_mode, '"constant"')
+        if self.padding_mode != "constant":
+            raise NotImplementedError(
+                f'RandomCrop: padding_mode={self.padding_mode!r} is not offered; use "constant"'
+            )
+        fill = _repeat(self, "fill", 0 if self.fill is None else self.fill)
+        if not all(0 <= value <= 255 and value == int(value) for value in fill):
+            raise self._wrong("fill", self.fill, "whole numbers in 0..255, one or one per channel")
+        self._set(
+            size=_pair(self, self.size),
+            padding=padding,
+            pad_if_needed=_flag(self, "pad_if_needed", self.pad_if_needed),
+            fill=tuple(int(value) for value in fill),
+        )
+
+
+@dataclass(frozen=True)
+class RandomHorizontalFlip(Transform):
+    """Mirrors left and right with probability ``p``."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Checks the probability."""
+        _check_probability(self, self.p)
+
+
+@dataclass(frozen=True)
+class RandomVerticalFlip(Transform):
+    """Mirrors top and bottom with probability ``p``."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Checks the probability."""
+        _check_probability(self, self.p)
+
+
+@dataclass(frozen=True)
+class ColorJitter(Transform):
+    """Changes brightness, contrast, saturation and hue by random factors, in random order."""
+
+    brightness: Range = None
+    contrast: Range = None
+    saturation: Range = None
+    hue: Range = None
+
+    def __post_init__(self) -> None:
+        """Turns single numbers into ranges, as torchvision does."""
+        for name in ("brightness", "contrast", "saturation"):
+            self._set(**{name: self._range(name, 1.0, 0.0, math.inf)})
+        self._set(hue=self._range("hue", 0.0, -0.5, 0.5))
+
+    def _range(
+        self, name: str, center: float, lowest: float, highest: float
+    ) -> tuple[float, float] | None:
+        given = getattr(self, name)
+        if given is None:
+            return None
+        if isinstance(given, (int, float)):
+            if given < 0:
+                raise self._wrong(name, given, "a number that is not negative, or a pair")
+            low, high = center - given, center + given
+            if lowest == 0:
+                low = max(low, 0.0)
+        else:
+            low, high = _numbers(self, name, given, 2)
+        if not lowest <= low <= high <= highest or not math.isfinite(high):
+            right = f"within {lowest}..{highest} and ascending"
+            raise self._wrong(name, given, right)
+        return None if low == high == center else (float(low), float(high))
+
+
+@dataclass(frozen=True)
+class ToDtype(Transform):
+    """Converts to ``dtype``; ``scale=True`` maps 0..255 to 0..1."""
+
+    dtype: torch.dtype
+    scale: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        dtype_name(self.dtype, "ToDtype: dtype")
+        _flag(self, "scale", self.scale)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The transform as the core reads it."""
+        return super().to_dict() | {"dtype": DTYPES[self.dtype]}
+
+
+@dataclass(frozen=True)
+class Normalize(Transform):
+    """Subtracts ``mean`` and divides by ``std`` per channel.
+
+    On an image that is not yet float it implies ``ToDtype(torch.float32, scale=True)``.
+    """
+
+    mean: Sequence[float]
+    std: Sequence[float]
+    inplace: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks and normalises the arguments."""
+        mean, std = _repeat(self, "mean", self.mean), _repeat(self, "std", self.std)
+        if not all(map(math.isfinite, mean)):
+            raise self._wrong("mean", self.mean, "finite")
+        if not all(math.isfinite(value) and value > 0 for value in std):
+            raise self._wrong("std", self.std, "above 0 in every channel")
+        self._set(mean=mean, std=std)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The transform as the core reads it; ``inplace`` has no meaning there."""
+        own = super().to_dict()
+        del own["inplace"]
+        return own
+
+
+def dtype_name(dtype: object, argument: str) -> str:
+    """The core's name of an element type that images may have."""
+    if isinstance(dtype, torch.dtype) and dtype in DTYPES:
+        return DTYPES[dtype]
+    right = ", ".join(str(known) for known in DTYPES)
+    kind = ValueError if isinstance(dtype, torch.dtype) else TypeError
+    raise kind(f"{argument} must be one of {right}, got {dtype!r}")
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _flag(owner: Transform, argument: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise owner._wrong(argument, value, "True or False")
+
+
+def _sides(owner: Transform, value: object, argument: str, least: int = 1) -> tuple[int, ...]:
+    sides = tuple(value) if isinstance(value, Sequence) else (value,)
+    if not sides or not all(_is_int(side) and least <= side <= 65_535 for side in sides):
+        raise owner._wrong(argument, value, f"an int of {least}..65535, or a sequence of them")
+    return sides
+
+
+def _pair(owner: Transform, value: object) -> tuple[int, int]:
+    sides = _sides(owner, value, "size")
+    if len(sides) > 2:
+        raise owner._wrong("size", value, "one number or (height, width)")
+    return sides[0], sides[-1]
+
+
+def _numbers(owner: Transform, argument: str, value: object, count: int) -> tuple[float, ...]:
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == count:
+        if all(isinstance(part, (int, float)) for part in value):
+            return tuple(float(part) for part in value)
+    raise owner._wrong(argument, value, f"{count} numbers")
+
+
+def _repeat(owner: Transform, argument: str, value: object) -> tuple[float, ...]:
+    if isinstance(value, (int, float)):
+        return (float(value),) * 3
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Sequence) and len(value) == 1:
+        value = tuple(value) * 3
+    return _numbers(owner, argument, value, 3)
+
+
+def _check_probability(owner: Transform, p: object) -> None:
+    if not isinstance(p, (int, float)) or not 0 <= p <= 1:
+        raise owner._wrong("p", p, "a probability in 0..1")
+
+
+def _resampling(owner: RandomResizedCrop | Resize) -> dict[str, Any]:
+    given = owner.interpolation
+    if isinstance(given, int):
+        name = _PILLOW_INTERPOLATIONS.get(given, str(given))
+    else:
+        name = given if isinstance(given, str) else getattr(given, "value", repr(given))
+    if name not in _INTERPOLATIONS:
+        right = "one of " + ", ".join(_INTERPOLATIONS)
+        raise owner._wrong("interpolation", given, right)
+    return {"interpolation": name, "antialias": _flag(owner, "antialias", owner.antialias)}

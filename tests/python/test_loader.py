@@ -1,0 +1,180 @@
+"""The Loader: what a batch holds and what DataLoader's keywords do."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import forebay
+from forebay import transforms as T
+from images import flat, jpeg, png
+
+VALUES = T.Resize((16, 16))
+
+
+def test_class_folders_give_images_and_labels(make_loader, folder):
+    loader = make_loader(
+        forebay.ImageFolder(folder),
+        transforms=[T.RandomResizedCrop(24), T.Normalize([0.5] * 3, [0.5] * 3)],
+    )
+    images, labels = next(iter(loader))
+    assert (images.shape, images.dtype) == ((8, 3, 24, 24), torch.float32)
+    assert (labels.shape, labels.dtype) == ((8,), torch.int64)
+    assert images.is_contiguous()
+    assert -1 <= images.min() < images.max() <= 1
+    assert len(loader) == 8
+
+
+def test_without_labels_a_batch_is_the_images(make_loader, paths):
+    batch = next(iter(make_loader(forebay.FileList(paths))))
+    assert isinstance(batch, torch.Tensor)
+    assert (batch.shape, batch.dtype) == ((8, 3, 32, 32), torch.uint8)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_dtype_and_memory_format(make_loader, dtype, memory_format):
+    images, _ = next(iter(make_loader(dtype=dtype, memory_format=memory_format)))
+    assert images.dtype == dtype
+    assert images.is_contiguous(memory_format=memory_format)
+    reference, _ = next(iter(make_loader()))
+    scale = 1 if dtype == torch.uint8 else 255
+    torch.testing.assert_close(
+        images.float() * scale, reference.float(), atol=1.0, rtol=0, check_stride=False
+    )
+
+
+def test_fields_give_the_batch_its_shape(make_loader, paths):
+    names = ("index", "key", "valid", "size", "label")
+    index, key, valid, size, label = next(iter(make_loader(fields=names)))
+    assert index.tolist() == label.tolist() == list(range(8))
+    assert key == paths[:8]
+    assert valid.dtype == torch.bool and valid.all()
+    assert size.tolist() == [[40 + n % 7, 50 + n % 5] for n in range(8)]
+    batch = next(iter(make_loader(fields={"x": "image", "more": {"where": "index"}})))
+    assert batch["x"].shape == (8, 3, 32, 32)
+    assert batch["more"]["where"].tolist() == list(range(8))
+    assert next(iter(make_loader(fields="label"))).tolist() == list(range(8))
+
+
+def test_collate_fn_gets_samples_as_views(make_loader):
+    def collate(samples):
+        images, labels = zip(*samples, strict=True)
+        base = images[0].untyped_storage().data_ptr()
+        assert all(image.untyped_storage().data_ptr() == base for image in images)
+        return {"images": images, "labels": torch.stack(labels)}
+
+    batch = next(iter(make_loader(collate_fn=collate)))
+    assert len(batch["images"]) == 8
+    assert batch["labels"].tolist() == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("labels", "dtype", "shape"),
+    [
+        (torch.arange(64, dtype=torch.int32), torch.int32, (8,)),
+        (np.linspace(0, 1, 64), torch.float64, (8,)),
+        (torch.rand(64, 5), torch.float32, (8, 5)),
+        (torch.arange(64) % 2 == 0, torch.bool, (8,)),
+    ],
+)
+def test_labels_keep_their_dtype(make_loader, paths, labels, dtype, shape):
+    loader = make_loader(
+        forebay.FileList(paths, labels=labels), shuffle=True, fields=("label", "index")
+    )
+    got, index = next(iter(loader))
+    assert (got.dtype, tuple(got.shape)) == (dtype, shape)
+    assert torch.equal(got, torch.as_tensor(labels)[index])
+
+
+def test_other_labels_come_as_a_list(make_loader, paths):
+    names = [f"class {number % 3}" for number in range(64)]
+    _, labels = next(iter(make_loader(forebay.FileList(paths, labels=names))))
+    assert labels == names[:8]
+
+
+def test_the_last_batch(make_loader):
+    def sizes(**keywords):
+        return [len(images) for images, _ in make_loader(batch_size=24, **keywords)]
+
+    assert sizes() == [24, 24, 16]
+    assert sizes(drop_last=True) == [24, 24]
+    assert sizes(last_batch="drop") == [24, 24]
+    assert len(make_loader(batch_size=24)) == 3
+    assert len(make_loader(batch_size=24, drop_last=True)) == 2
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 3])
+def test_every_sample_is_itself(make_loader, tmp_path, num_workers):
+    paths = []
+    for value in range(40):
+        paths.append(tmp_path / f"{value}.img")
+        encode = png if value % 2 else jpeg
+        paths[-1].write_bytes(encode(flat(20, 30, 6 * value)))
+    source = forebay.FileList(paths, labels=list(range(40)))
+    loader = make_loader(source, transforms=[VALUES], shuffle=True, num_workers=num_workers)
+    seen = []
+    for images, labels in loader:
+        means = images.float().mean((1, 2, 3))
+        torch.testing.assert_close(means, 6.0 * labels, atol=1.0, rtol=0)
+        seen += labels.tolist()
+    assert sorted(seen) == list(range(40))
+
+
+def test_samplers_say_which_samples_come(make_loader):
+    sampler = [5, 3, 60, 5]
+    got = [labels.tolist() for _, labels in make_loader(sampler=sampler, batch_size=3)]
+    assert got == [[5, 3, 60], [5]]
+    loader = make_loader(batch_sampler=[[1], [2, 3, 4]], batch_size=1)
+    assert [labels.tolist() for _, labels in loader] == [[1], [2, 3, 4]]
+    assert len(loader) == 2
+
+
+def test_batches_in_the_users_hands_stay_as_they_are(make_loader):
+    loader = make_loader(prefetch_factor=1)  # MEM-1, MEM-2
+    kept = list(loader)
+    copies = [images.clone() for images, _ in kept]
+    for _ in loader:
+        pass
+    for (images, _), copy in zip(kept, copies, strict=True):
+        assert torch.equal(images, copy)
+
+
+def test_a_small_memory_budget_slows_but_does_not_stop(make_loader):
+    assert sum(len(images) for images, _ in make_loader(memory_budget="64KB")) == 64  # MEM-1
+
+
+def test_pin_memory_without_cuda_warns_and_goes_on(make_loader):
+    if torch.cuda.is_available():
+        pytest.skip("CUDA is here, so batches are pinned")
+    loader = make_loader(pin_memory=True)
+    with pytest.warns(UserWarning, match="pin_memory"):
+        next(iter(loader))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        next(iter(loader))
+
+
+def test_stats_and_describe_tell_what_was_done(make_loader):
+    loader = make_loader(rank=0, world_size=1)
+    for _ in loader:
+        pass
+    stats, description = loader.stats(), loader.describe()
+    assert (stats["batches"], stats["samples"]) == (8, 64)
+    assert stats["read"]["count"] >= 64
+    assert stats["python"]["batches"] == 8
+    assert (description["workers"], description["world_size"]) == (2, 1)
+    assert "FileList" in description["source"]
+
+
+def test_a_recipe_is_one_pass(make_loader):
+    norm = T.Normalize([0.5] * 3, [0.5] * 3)
+    for recipe in (
+        [T.RandomResizedCrop(24), T.RandomHorizontalFlip(), norm],
+        [T.Resize(28), T.CenterCrop(24), norm],
+    ):
+        loader = make_loader(transforms=recipe)
+        for _ in loader:
+            pass
+        assert loader.stats()["passes"] == 64

@@ -1,0 +1,146 @@
+"""The Loader's keywords: values, defaults and contradictions are told at once, by name."""
+
+import pickle
+
+import pytest
+import torch
+
+import forebay
+from forebay import transforms as T
+from forebay.options import EngineOptions, FeedOptions, SampleOptions, parse_bytes
+
+CROP = [T.CenterCrop(8)]
+
+
+@pytest.fixture
+def source():
+    return forebay.FileList(["a.jpg", "b.jpg"], labels=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "words"),
+    [
+        ({"batch_size": 0}, ValueError, ["batch_size", "0", ">= 1"]),
+        ({"batch_size": None}, ValueError, ["batch_size", "None", "batch_sampler"]),
+        ({"batch_size": 2.0}, TypeError, ["batch_size", "2.0"]),
+        ({"sampler": [0, 1], "shuffle": True}, ValueError, ["sampler", "shuffle"]),
+        ({"batch_sampler": [[0]], "batch_size": 2}, ValueError, ["batch_sampler", "batch_size=2"]),
+        ({"batch_sampler": [[0]], "shuffle": True}, ValueError, ["batch_sampler", "shuffle"]),
+        ({"batch_sampler": [[0]], "sampler": [0]}, ValueError, ["batch_sampler", "sampler"]),
+        ({"batch_sampler": [[0]], "drop_last": True}, ValueError, ["batch_sampler", "drop_last"]),
+        ({"sampler": 3}, TypeError, ["sampler", "int"]),
+        ({"sampler": [0], "last_batch": "pad"}, ValueError, ["pad", "sampler"]),
+        ({"seed": 1, "generator": torch.Generator()}, ValueError, ["generator", "seed=1"]),
+        ({"seed": -1}, ValueError, ["seed", "-1"]),
+        ({"drop_last": True, "last_batch": "pad"}, ValueError, ["drop_last", "pad"]),
+        ({"last_batch": "some"}, ValueError, ["last_batch", "some", "partial"]),
+        (
+            {"last_batch": "partial", "rank": 0, "world_size": 2},
+            ValueError,
+            ["partial", "world_size=2", "pad"],
+        ),
+        ({"rank": 2, "world_size": 2}, ValueError, ["rank", "2", "0..1"]),
+        ({"rank": 0}, ValueError, ["rank=0", "world_size=None"]),
+        ({"num_workers": -1}, ValueError, ["num_workers", "-1"]),
+        ({"num_workers": 0, "prefetch_factor": 2}, ValueError, ["prefetch_factor", "num_workers"]),
+        ({"timeout": -1}, ValueError, ["timeout", "-1"]),
+        ({"on_error": "ignore"}, ValueError, ["on_error", "ignore", "skip"]),
+        ({"memory_budget": "lots"}, ValueError, ["memory_budget", "lots", "2GiB"]),
+        ({"device": "cuda"}, NotImplementedError, ["device", "cuda", "cpu"]),
+        ({"device": {"image": "cuda:0"}}, NotImplementedError, ["device", "cpu"]),
+        ({"fidelity": "fast"}, NotImplementedError, ["fidelity", "fast", "full"]),
+        ({"fidelity": "some"}, ValueError, ["fidelity", "some", "full"]),
+        ({"mode": "unchanged"}, NotImplementedError, ["mode", "RGB"]),
+        ({"decoders": {"cpu": 1}}, NotImplementedError, ["decoders", "cpu"]),
+        ({"affinity": [0]}, NotImplementedError, ["affinity", "taskset"]),
+        ({"orientation": "upright"}, ValueError, ["orientation", "upright", "apply"]),
+        ({"truncated": "fill"}, ValueError, ["truncated", "fill", "accept"]),
+        ({"max_pixels": 0}, ValueError, ["max_pixels", "0"]),
+        ({"max_errors": -1}, ValueError, ["max_errors", "-1"]),
+        ({"dtype": torch.int64}, ValueError, ["dtype", "int64", "float16"]),
+        ({"dtype": "float32"}, TypeError, ["dtype", "float32"]),
+        ({"memory_format": torch.preserve_format}, ValueError, ["memory_format", "channels_last"]),
+        ({"fields": ("image", "mask")}, ValueError, ["fields", "mask", "image"]),
+        ({"fields": 3}, TypeError, ["fields", "3"]),
+        ({"collate_fn": "stack"}, TypeError, ["collate_fn", "str"]),
+        ({"worker_init_fn": print}, TypeError, ["worker_init_fn"]),
+        ({"transforms": []}, ValueError, ["transforms", "same size", "RandomResizedCrop"]),
+        ({"transforms": [T.Resize(256)]}, ValueError, ["Resize", "(height, width)"]),
+    ],
+)
+def test_wrong_keywords_are_named(source, keywords, error, words):
+    with pytest.raises(error) as caught:
+        forebay.Loader(source, **{"transforms": CROP, **keywords})
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_quarantine_in_a_missing_folder_is_refused(source, tmp_path):
+    with pytest.raises(FileNotFoundError, match="quarantine"):
+        forebay.Loader(source, transforms=CROP, quarantine=tmp_path / "none" / "bad.jsonl")
+
+
+def test_a_source_without_length_needs_a_sampler_and_cannot_replace():
+    class Stream:
+        def __getitem__(self, index):
+            return b""
+
+    stream = forebay.MapSource(Stream())
+    with pytest.raises(ValueError, match="sampler"):
+        forebay.Loader(stream, transforms=CROP)
+    with pytest.raises(ValueError, match="replace"):
+        forebay.Loader(stream, transforms=CROP, sampler=[0], on_error="replace")
+
+
+@pytest.mark.parametrize(
+    ("source", "advice"),
+    [("photos", "ImageFolder"), ([b"x"], "MapSource"), (3, "MapSource")],
+)
+def test_wrong_sources_are_refused_with_advice(source, advice):
+    with pytest.raises(TypeError, match=advice):
+        forebay.Loader(source, transforms=CROP)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [(7, 7), ("2GiB", 2 << 30), ("512MB", 512 << 20), ("1.5k", 1536), ("64 KiB", 65536)],
+)
+def test_bytes_are_read_from_text(text, value):
+    assert parse_bytes("memory_budget", text) == value
+
+
+def test_accepted_at_their_defaults(source):
+    forebay.Loader(
+        source,
+        transforms=CROP,
+        persistent_workers=False,
+        deterministic=True,
+        decoders="cpu",
+        device=torch.device("cpu"),
+        fidelity="full",
+        sampler=None,
+    ).close()
+
+
+def test_last_batch_follows_drop_last_and_world_size():
+    assert FeedOptions().resolved_last_batch(1) == "partial"
+    assert FeedOptions().resolved_last_batch(4) == "pad"
+    assert FeedOptions(drop_last=True).resolved_last_batch(4) == "drop"
+    assert FeedOptions(last_batch="drop").resolved_last_batch(1) == "drop"
+    assert FeedOptions(sampler=[0]).resolved_last_batch(4) == "partial"
+
+
+def test_the_generator_draws_the_seed_and_nothing_else():
+    first = FeedOptions(generator=torch.Generator().manual_seed(5)).drawn()
+    second = FeedOptions(generator=torch.Generator().manual_seed(5)).drawn()
+    assert first == second
+    assert first.generator is None
+    assert first.seed != FeedOptions(generator=torch.Generator().manual_seed(6)).drawn().seed
+    assert FeedOptions().drawn().seed == 0
+
+
+def test_options_are_frozen_and_pickle():
+    for options in (FeedOptions(), SampleOptions(transforms=CROP), EngineOptions()):
+        assert pickle.loads(pickle.dumps(options)) == options
+        with pytest.raises(AttributeError):
+            options.surplus = 1

@@ -1,0 +1,167 @@
+"""Sources: names, labels and keys; folders by torchvision's rules."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+import forebay
+from images import jpeg, photo, write_folder
+
+
+def keys(source):
+    return [source.key(index) for index in range(len(source))]
+
+
+def test_a_list_keeps_names_and_labels(tmp_path):
+    names = ["a b.jpg", b"c[1].jpg", tmp_path / "ü.jpg", "sub/d\udcff.jpg"]
+    source = forebay.FileList(names, labels=[3, 1, 2, 0], root=tmp_path)
+    assert keys(source) == [os.path.join(tmp_path, os.fsdecode(name)) for name in names]
+    assert source.labels.tolist() == [3, 1, 2, 0]
+    assert source.labels.dtype == torch.int64
+    assert source.names.dtype == torch.uint8
+    assert source.offsets[-1] == source.names.numel()
+
+
+def test_a_million_names():
+    count = 1_000_000
+    names = [f"train/n{number % 1000:08d}/image_{number}.JPEG" for number in range(count)]
+    source = forebay.FileList(names, labels=range(count))
+    assert len(source) == count
+    assert source.key(count - 1) == names[-1]
+    assert source.key(123_456) == names[123_456]
+
+
+@pytest.mark.parametrize(
+    ("labels", "dtype", "shape"),
+    [
+        ([0.5, 1], torch.float64, (2,)),
+        ([True, False], torch.bool, (2,)),
+        (np.array([1, 2], dtype=np.int32), torch.int32, (2,)),
+        (torch.zeros(2, 3, dtype=torch.float16), torch.float16, (2, 3)),
+        ([np.zeros(4, np.float32), np.ones(4, np.float32)], torch.float32, (2, 4)),
+    ],
+)
+def test_labels_stack_with_their_dtype(labels, dtype, shape):
+    column = forebay.FileList(["a", "b"], labels=labels).labels
+    assert (column.dtype, tuple(column.shape)) == (dtype, shape)
+
+
+@pytest.mark.parametrize("labels", [["cat", "dog"], [{"boxes": 1}, None], [[1], [1, 2]]])
+def test_other_labels_stay_a_list(labels):
+    assert forebay.FileList(["a", "b"], labels=labels).labels == labels
+
+
+@pytest.mark.parametrize(
+    ("paths", "labels", "error", "words"),
+    [
+        ([], None, ValueError, "at least one"),
+        (["a", ""], None, ValueError, "empty one at place 1"),
+        (["a\0b"], None, ValueError, "NUL"),
+        (["a", "b"], [1], ValueError, r"\(2\), got 1"),
+        (["a"], "x", TypeError, "labels"),
+    ],
+)
+def test_wrong_lists_are_refused(paths, labels, error, words):
+    with pytest.raises(error, match=words):
+        forebay.FileList(paths, labels=labels)
+
+
+def write_list_file(tmp_path, content: bytes):
+    path = tmp_path / "list.txt"
+    path.write_bytes(content)
+    return path
+
+
+def test_a_text_file_of_names_and_labels(tmp_path):
+    content = "\ufeffa b.jpg 3\r\n\nsub/c[1].jpg 1\nü.jpg 2\n".encode()
+    source = forebay.FileList(write_list_file(tmp_path, content))
+    assert keys(source) == [str(tmp_path / name) for name in ("a b.jpg", "sub/c[1].jpg", "ü.jpg")]
+    assert source.labels.tolist() == [3, 1, 2]
+
+
+def test_a_text_file_without_labels(tmp_path):
+    source = forebay.FileList(write_list_file(tmp_path, b"a b.jpg\nc.jpg\n"), root="/")
+    assert keys(source) == ["/a b.jpg", "/c.jpg"]
+    assert source.labels is None
+
+
+def test_a_text_file_of_floats_and_absolute_names(tmp_path):
+    source = forebay.FileList(write_list_file(tmp_path, b"/x/a.jpg 0.5\nb.jpg 2\n"))
+    assert source.key(0) == "/x/a.jpg"
+    assert source.labels.tolist() == [0.5, 2.0]
+
+
+def test_a_text_file_that_mixes_lines_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"c d\.jpg"):
+        forebay.FileList(write_list_file(tmp_path, b"a.jpg 1\nc d.jpg\n"))
+
+
+@pytest.mark.parametrize("make", [forebay.FileList, forebay.ImageFolder])
+def test_missing_paths_are_told_at_once(make, tmp_path):
+    with pytest.raises(FileNotFoundError, match="none"):
+        make(tmp_path / "none")
+
+
+def test_a_folder_equals_torchvisions(tmp_path):
+    datasets = pytest.importorskip("torchvision.datasets")
+    write_folder(tmp_path, classes=3, per_class=2)
+    image = jpeg(photo(20, 20))
+    for name in ("class_00/Z.JPEG", "class_00/.hidden.jpg", "class_01/deep/er/x.png", "loose.jpg"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(image)
+    (tmp_path / "class_01" / "note.txt").write_text("no image")
+    (tmp_path / "class_02" / "link.jpg").symlink_to(tmp_path / "class_00" / "000.jpg")
+    (tmp_path / "linked").symlink_to(tmp_path / "class_01")
+    source, peer = forebay.ImageFolder(tmp_path), datasets.ImageFolder(tmp_path)
+    assert source.classes == peer.classes
+    assert source.class_to_idx == peer.class_to_idx
+    assert list(zip(keys(source), source.labels.tolist(), strict=True)) == peer.samples
+
+
+def test_folders_without_classes_or_images_are_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match="class folder"):
+        len(forebay.ImageFolder(tmp_path))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a.jpg").write_bytes(jpeg(photo(9, 9)))
+    with pytest.raises(FileNotFoundError, match=r"classes empty in .*\.jpg"):
+        len(forebay.ImageFolder(tmp_path).classes)
+    source = forebay.ImageFolder(tmp_path, allow_empty=True)
+    assert (source.classes, source.labels.tolist()) == (["empty", "full"], [1])
+    with pytest.raises(FileNotFoundError, match=r"\.webp"):
+        len(forebay.ImageFolder(tmp_path, extensions=".webp"))
+
+
+def test_a_folder_that_is_a_file_is_told(tmp_path):
+    path = write_list_file(tmp_path, b"x")
+    with pytest.raises(FileNotFoundError, match="a file"):
+        forebay.ImageFolder(path)
+
+
+def test_sources_pickle(tmp_path):
+    source = forebay.FileList(["a", "b"], labels=["x", "y"], root=tmp_path)
+    copy = pickle.loads(pickle.dumps(source))
+    assert keys(copy) == keys(source)
+    assert copy.labels == source.labels
+
+
+def test_a_map_needs_getitem_and_may_name_its_samples():
+    class Named:
+        def __getitem__(self, index):
+            return b""
+
+        def __len__(self):
+            return 2
+
+        def key(self, index):
+            return f"record {index}"
+
+    assert forebay.MapSource(Named()).key(1) == "record 1"
+    assert forebay.MapSource([b"", b""]).key(1) == "list[1]"
+    assert forebay.MapSource([b""]).fingerprint() != forebay.MapSource([b"", b""]).fingerprint()
+    with pytest.raises(TypeError, match="__getitem__"):
+        forebay.MapSource(iter([b""]))

@@ -1,0 +1,124 @@
+"""Transforms are torchvision v2's by name, argument and default, checked when they are made."""
+
+import dataclasses
+import inspect
+import json
+import pickle
+
+import pytest
+import torch
+
+from forebay import transforms as T
+from forebay.recipe import checked_transforms
+
+V = pytest.importorskip("torchvision.transforms.v2")
+NAMES = [name for name in T.__all__ if name != "Transform"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_are_torchvisions(name):
+    own = inspect.signature(getattr(T, name)).parameters
+    peer = inspect.signature(getattr(V, name)).parameters
+    assert list(own) == list(peer)
+    for argument, parameter in own.items():
+        default = peer[argument].default
+        # Older releases hold the enum whose value is the word.
+        assert parameter.default == getattr(default, "value", default), argument
+
+
+@pytest.mark.parametrize(
+    ("transform", "expected"),
+    [
+        (T.Resize(256), {"size": [256], "max_size": None, "interpolation": "bilinear"}),
+        (T.Resize([256]), {"size": [256]}),
+        (T.Resize((10, 20)), {"size": [10, 20]}),
+        (T.Resize(256, interpolation=V.InterpolationMode.BICUBIC), {"interpolation": "bicubic"}),
+        (T.Resize(256, interpolation=3), {"interpolation": "bicubic"}),
+        (T.RandomResizedCrop(224), {"size": [224, 224], "scale": [0.08, 1.0], "antialias": True}),
+        (T.RandomCrop(8, padding=(1, 2)), {"padding": [1, 2, 1, 2], "fill": [0, 0, 0]}),
+        (T.RandomCrop(8, padding=4, fill=(1, 2, 3)), {"padding": [4] * 4, "fill": [1, 2, 3]}),
+        (T.ColorJitter(0.4), {"brightness": [0.6, 1.4], "contrast": None}),
+        (T.ColorJitter(brightness=2), {"brightness": [0.0, 3.0]}),
+        (T.ColorJitter(hue=0.1), {"hue": [-0.1, 0.1]}),
+        (T.ColorJitter(contrast=0), {"contrast": None}),
+        (T.ToDtype(torch.bfloat16, scale=True), {"dtype": "bfloat16", "scale": True}),
+        (T.Normalize([0.5], [0.5]), {"mean": [0.5] * 3, "std": [0.5] * 3}),
+    ],
+)
+def test_become_plain_data(transform, expected):
+    data = json.loads(json.dumps(transform.to_dict()))
+    assert data["name"] == type(transform).__name__
+    assert {name: data[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("name", ["brightness", "contrast", "saturation", "hue"])
+@pytest.mark.parametrize("value", [0.25, (0.1, 0.3)])
+def test_color_ranges_are_torchvisions(name, value):
+    own = getattr(T.ColorJitter(**{name: value}), name)
+    assert own == getattr(V.ColorJitter(**{name: value}), name)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: T.Resize(0), ["Resize", "size", "0"]),
+        (lambda: T.Resize((1, 2, 3)), ["Resize", "size"]),
+        (lambda: T.Resize(10, max_size=5), ["max_size", "above size 10"]),
+        (lambda: T.Resize((10, 10), max_size=20), ["max_size"]),
+        (lambda: T.Resize(10, interpolation="lanczos"), ["interpolation", "lanczos", "bicubic"]),
+        (lambda: T.RandomResizedCrop(10, scale=(1, 0.1)), ["scale", "ascending"]),
+        (lambda: T.RandomResizedCrop(10, ratio=(0, 1)), ["ratio"]),
+        (lambda: T.CenterCrop("8"), ["CenterCrop", "size", "'8'"]),
+        (lambda: T.RandomCrop(8, padding=(1, 2, 3)), ["padding"]),
+        (lambda: T.RandomCrop(8, padding_mode="wrap"), ["padding_mode", "wrap"]),
+        (lambda: T.RandomCrop(8, fill=300), ["fill", "300", "0..255"]),
+        (lambda: T.RandomHorizontalFlip(1.5), ["p", "1.5"]),
+        (lambda: T.ColorJitter(hue=0.6), ["hue", "0.5"]),
+        (lambda: T.ColorJitter(brightness=-1), ["brightness", "-1"]),
+        (lambda: T.Normalize([0, 0], [1, 1]), ["Normalize", "mean"]),
+        (lambda: T.Normalize([0, 0, 0], [1, 0, 1]), ["std", "above 0"]),
+        (lambda: T.ToDtype(torch.int32), ["ToDtype", "dtype", "int32"]),
+    ],
+)
+def test_wrong_arguments_are_named(make, words):
+    with pytest.raises(ValueError) as caught:
+        make()
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_other_padding_modes_are_not_offered():
+    with pytest.raises(NotImplementedError, match="constant"):
+        T.RandomCrop(8, padding_mode="reflect")
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "words"),
+    [
+        (V.Resize(8), TypeError, ["transforms[0]", "torchvision", "forebay.transforms.Resize"]),
+        (V.Compose([V.Resize(8)]), TypeError, ["Compose", "list"]),
+        (V.ToImage(), TypeError, ["ToImage", "leave it out"]),
+        (V.GaussianBlur(3), NotImplementedError, ["GaussianBlur", "not offered", "CenterCrop"]),
+        (abs, NotImplementedError, ["callable", "abs"]),
+        (T.CenterCrop, TypeError, ["class CenterCrop"]),
+        ("Resize", TypeError, ["transforms", "str"]),
+    ],
+)
+def test_what_is_not_ours_is_refused_by_name(step, error, words):
+    with pytest.raises(error) as caught:
+        checked_transforms([step, T.CenterCrop(8)])
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_compare_print_and_pickle_by_value():
+    crop = T.RandomResizedCrop(224, scale=[0.2, 1])
+    assert crop == T.RandomResizedCrop((224, 224), scale=(0.2, 1.0))
+    assert pickle.loads(pickle.dumps(crop)) == crop
+    assert "224" in repr(crop)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        crop.size = 3
+
+
+def test_one_transform_is_a_recipe():
+    assert checked_transforms(T.CenterCrop(8)) == (T.CenterCrop(8),)
