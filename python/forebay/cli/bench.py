@@ -86,10 +86,20 @@ def list_images(folder: str) -> list[str]:
     return sorted(files)
 
 
+# The baseline is taken by the child itself, after torch and before anything else: pages that it
+# shares with other processes count the same then and later.
+_CHILD = """
+import torch
+rollup = open("/proc/self/smaps_rollup").read()
+from forebay.cli.measure import main
+main(rollup)
+"""
+
+
 def measured(job: Job) -> dict[str, Any]:
     """One measurement in a process of its own, so that memory and CPU time are its alone."""
     child = subprocess.run(
-        [sys.executable, "-c", "from forebay.cli.measure import main; main()"],
+        [sys.executable, "-c", _CHILD],
         input=job.to_json(),
         stdout=subprocess.PIPE,
         text=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -35,8 +34,12 @@ class Job:
         return json.dumps(asdict(self))
 
 
-def measure(job: Job) -> dict[str, Any]:
-    """Warms up, measures for the job's seconds, then takes the memory while still running."""
+def measure(job: Job, baseline_pss: int) -> dict[str, Any]:
+    """Warms up, measures for the job's seconds, then takes the memory while still running.
+
+    Memory is that of the process tree less ``baseline_pss``, an interpreter that only imported
+    torch. Peers are charged a megabyte for importing forebay, which the harness needs.
+    """
     module = peer(job.loader)
     begun = time.perf_counter()
     batches = _endless(module.make(job.files, job.recipe, job.batch_size, job.workers))
@@ -58,7 +61,7 @@ def measure(job: Job) -> dict[str, Any]:
         "images_per_s": round(images / wall, 1),
         "cpu_cores": round(cpu / wall, 3),
         "images_per_cpu_s": round(images / max(cpu, 1e-9), 1),
-        "pss_mb": round((max(pss) - _baseline_pss(job.loader)) / 1e6, 1),
+        "pss_mb": round((max(pss) - baseline_pss) / 1e6, 1),
         "first_batch_s": round(first_batch_s, 3),
         "versions": module.versions(),
     }
@@ -81,20 +84,6 @@ def _run_for(batches: Iterator[Any], seconds: float) -> int:
         batch = next(batches)
         images += len(batch[0] if isinstance(batch, (tuple, list)) else batch)
     return images
-
-
-def _baseline_pss(loader: str) -> int:
-    """PSS of an interpreter that only imported torch.
-
-    This process also imported forebay to be able to measure at all; for peers that is not their
-    cost, so it is part of what is taken off.
-    """
-    module = "torch" if loader == "forebay" else "forebay"
-    code = f"import {module}; print(open('/proc/self/smaps_rollup').read())"
-    child = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
-    )
-    return _pss_of(child.stdout)
 
 
 def _tree() -> list[int]:
@@ -140,7 +129,7 @@ def _cpu_seconds() -> float:
     return ticks / _TICKS
 
 
-def main() -> None:
-    """The child's program."""
-    say_json(measure(Job(**json.loads(sys.stdin.read()))))
+def main(rollup: str) -> None:
+    """The child's program; ``rollup`` is its smaps_rollup from when it had only torch."""
+    say_json(measure(Job(**json.loads(sys.stdin.read())), _pss_of(rollup)))
     sys.stdout.flush()

@@ -21,6 +21,9 @@ use std::time::Duration;
 /// that waits costs nothing.
 const IO_THREADS: usize = 4;
 
+/// Records that may wait per thread. Two hide the jitter of local reads; some more cost little.
+const READ_AHEAD: usize = 8;
+
 /// An open pipeline and what its state is made of.
 pub(crate) struct Pipeline {
     engine: engine::Pipeline,
@@ -247,6 +250,7 @@ fn engine_config(engine: &EngineOptions, feed: &FeedOptions) -> EngineConfig {
     EngineConfig {
         workers: engine.workers,
         io_threads: IO_THREADS,
+        read_ahead: READ_AHEAD * (engine.workers + IO_THREADS),
         depth: engine.depth,
         memory_budget: engine.memory_budget,
         on_error: match engine.on_error {

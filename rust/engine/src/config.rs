@@ -66,6 +66,9 @@ pub struct EngineConfig {
     pub workers: usize,
     /// Threads that wait for the source; not used if `workers` is 0.
     pub io_threads: usize,
+    /// Samples that are asked of the source or wait for a worker, at most: enough that workers
+    /// never wait for reads; more would only hold memory.
+    pub read_ahead: usize,
     /// Batches in flight in total, those that wait for `next` included.
     pub depth: usize,
     /// Bytes that the engine may hold (MEM-1).
@@ -79,11 +82,13 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
-    /// The defaults: two workers, four threads for reading, depth 3, 1 GiB, `Raise`.
+    /// The defaults: two workers, four threads for reading, 48 records ahead, depth 3, 1 GiB,
+    /// `Raise`.
     pub fn new(feed: FeedConfig) -> Self {
         Self {
             workers: 2,
             io_threads: 4,
+            read_ahead: 48,
             depth: 3,
             memory_budget: 1 << 30,
             on_error: OnError::Raise,
@@ -98,6 +103,7 @@ impl EngineConfig {
     /// An option has a value that makes no sense.
     pub fn validate(&self) -> Result<(), Error> {
         at_least_one("depth", self.depth as u64)?;
+        at_least_one("read_ahead", self.read_ahead as u64)?;
         at_least_one("memory_budget", self.memory_budget)?;
         if self.workers > 0 {
             at_least_one("io_threads", self.io_threads as u64)?;
@@ -171,6 +177,7 @@ mod tests {
             EngineConfig { depth: 0, ..good },
             EngineConfig { memory_budget: 0, ..good },
             EngineConfig { io_threads: 0, ..good },
+            EngineConfig { read_ahead: 0, ..good },
             ordered(Dealing { batch_size: 0, ..dealing }),
             ordered(Dealing { rank: 1, ..dealing }),
             ordered(Dealing { batch_size: 1 << 40, ..dealing }),
@@ -180,7 +187,7 @@ mod tests {
         let messages: Vec<String> =
             bad.iter().map(|config| config.validate().unwrap_err().to_string()).collect();
         assert_eq!(messages[0], "depth: expected at least 1, got 0");
-        assert_eq!(messages[7], "shard: expected less than shards=2, got 2");
+        assert_eq!(messages[8], "shard: expected less than shards=2, got 2");
         assert!(EngineConfig { workers: 0, io_threads: 0, ..good }.validate().is_ok());
     }
 }

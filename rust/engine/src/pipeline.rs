@@ -310,7 +310,7 @@ impl Pipeline {
             run(job, &self.shared, &self.parts);
             return None;
         }
-        let requests = state.pick_reads(1, &self.shared.budget);
+        let requests = state.pick_reads(1, self.shared.config.read_ahead, &self.shared.budget);
         if requests.is_empty() {
             return Some(state);
         }

@@ -174,13 +174,29 @@ impl State {
         batches.map(|batch| batch.unread.len()).sum()
     }
 
-    /// Up to `most` samples to ask the source for.
-    pub(crate) fn pick_reads(&mut self, most: usize, budget: &Arc<Budget>) -> Vec<Request> {
+    /// Samples that are asked for or wait for a worker.
+    pub(crate) fn ahead(&self) -> usize {
+        self.run.as_ref().map_or(0, |run| self.ahead_in(run))
+    }
+
+    fn ahead_in(&self, run: &Run) -> usize {
+        self.reads.len() + run.batches.iter().map(|batch| batch.prepare.len()).sum::<usize>()
+    }
+
+    /// Up to `most` samples to ask the source for, as long as no more than `ahead` are asked for
+    /// or wait for a worker.
+    pub(crate) fn pick_reads(
+        &mut self,
+        most: usize,
+        ahead: usize,
+        budget: &Arc<Budget>,
+    ) -> Vec<Request> {
         let mut requests = Vec::new();
         let Some(mut run) = self.run.take() else {
             return requests;
         };
         let spare = run.spare(budget);
+        let most = most.min(ahead.saturating_sub(self.ahead_in(&run)));
         'batches: for number in 0..run.batches.len() {
             while requests.len() < most && !run.batches[number].unread.is_empty() {
                 if !self.read_fits(&run.batches[number], number == 0, budget, spare) {

@@ -158,7 +158,8 @@ impl Shared {
         if state.idle_workers > 0 && state.queued() {
             self.work.notify_one();
         }
-        if state.idle_readers > 0 && state.unread() > 0 {
+        let room = state.ahead() < self.config.read_ahead;
+        if state.idle_readers > 0 && room && state.unread() > 0 {
             self.read.notify_one();
         }
         if state.ready() || self.inline() {

@@ -110,7 +110,8 @@ fn read(shared: &Arc<Shared>, parts: &Parts) {
     let mut state = shared.lock();
     while state.check().is_ok() {
         let fair = state.unread().div_ceil(shared.config.io_threads);
-        let requests = state.pick_reads(fair.clamp(1, READ_GROUP), &shared.budget);
+        let most = fair.clamp(1, READ_GROUP);
+        let requests = state.pick_reads(most, shared.config.read_ahead, &shared.budget);
         if requests.is_empty() {
             state.idle_readers += 1;
             state = shared.read.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -2,6 +2,7 @@
 //!
 //! Fresh pages of a 150 MB slab cost a page fault each, which is why freed blocks are kept.
 
+use crate::block::ALIGN;
 use crate::{Allocator, Block, Error};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::VecDeque;
@@ -9,8 +10,10 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 const PAGE: usize = 4096;
+/// What malloc aligns to on 64-bit systems.
+const MALLOC_ALIGN: usize = 16;
 
-/// Allocates page-aligned host memory and keeps a few freed blocks for the next batches.
+/// Allocates host memory and keeps a few freed blocks for the next batches.
 ///
 /// Blocks may outlive it: those return to the system when they are dropped.
 #[derive(Debug)]
@@ -42,15 +45,18 @@ impl Allocator for Pageable {
         let exhausted = || Error::Exhausted { bytes };
         // Whole pages, so that ragged values of nearly the same size share blocks.
         let len = bytes.max(1).checked_next_multiple_of(PAGE).ok_or_else(exhausted)?;
-        let layout = Layout::from_size_align(len, PAGE).map_err(|_| exhausted())?;
         let pages = match self.pool.take(len) {
             Some(pages) => pages,
-            None => Pages::new(layout).ok_or_else(exhausted)?,
+            None => Pages::new(len).ok_or_else(exhausted)?,
         };
-        let ptr = pages.ptr;
+        let ptr = pages.aligned;
         let owner = Lent { pages: Some(pages), pool: Arc::downgrade(&self.pool) };
-        // SAFETY: `pages` is an initialised allocation of `len` bytes that only `owner` holds.
+        // SAFETY: `pages` holds `len` initialised bytes from `aligned` on, and only `owner` has it.
         Ok(unsafe { Block::from_raw_parts(ptr, len, Box::new(owner)) })
+    }
+
+    fn eager(&self) -> bool {
+        false
     }
 }
 
@@ -67,7 +73,7 @@ impl Pool {
 
     fn take(&self, len: usize) -> Option<Pages> {
         let mut free = self.free();
-        let found = free.iter().rposition(|pages| pages.layout.size() == len)?;
+        let found = free.iter().rposition(|pages| pages.len == len)?;
         free.remove(found)
     }
 
@@ -99,14 +105,24 @@ impl Drop for Lent {
 struct Pages {
     ptr: NonNull<u8>,
     layout: Layout,
+    /// The first address in it that is aligned; `len` bytes follow.
+    aligned: NonNull<u8>,
+    len: usize,
 }
 
 impl Pages {
-    fn new(layout: Layout) -> Option<Self> {
-        assert!(layout.size() > 0, "blocks are whole pages");
+    fn new(len: usize) -> Option<Self> {
+        assert!(len > 0, "blocks are whole pages");
+        // Asked for with an alignment above malloc's own, zeroed memory is written page by page;
+        // without it large blocks are fresh mappings that nobody has touched.
+        let layout = Layout::from_size_align(len.checked_add(ALIGN)?, MALLOC_ALIGN).ok()?;
         // SAFETY: the size is not zero.
         let ptr = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Self { ptr, layout })
+        let offset = ptr.align_offset(ALIGN);
+        assert!(offset <= ALIGN, "bytes can be aligned");
+        // SAFETY: the allocation is `ALIGN` bytes longer than `len`.
+        let aligned = unsafe { ptr.add(offset) };
+        Some(Self { ptr, layout, aligned, len })
     }
 }
 

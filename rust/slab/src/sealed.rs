@@ -78,9 +78,8 @@ impl SealedSlab {
         memory: Arc<Memory>,
         samples: usize,
         values: &[Vec<Vec<u8>>],
-        allocator: &dyn Allocator,
     ) -> Result<Self, Error> {
-        let mut ragged = RaggedBlock::new(&memory.places, values, samples, allocator)?;
+        let mut ragged = RaggedBlock::new(&memory.places, values, samples, memory.allocator())?;
         let fields = memory
             .places
             .iter()
@@ -137,7 +136,7 @@ fn view(spec: &FieldSpec, rows: usize, ptr: NonNull<u8>, bytes: usize) -> View {
 
 fn fixed_field(memory: &Memory, place: &Place, samples: usize) -> SealedField {
     // SAFETY: `places` put the field's offset inside the block.
-    let ptr = unsafe { memory.block.ptr().add(place.offset) };
+    let ptr = unsafe { memory.block().ptr().add(place.offset) };
     SealedField {
         spec: place.spec.clone(),
         values: view(&place.spec, samples, ptr, place.item * samples),

@@ -6,7 +6,7 @@ use crate::sync::{Arc, AtomicU8, Ordering, Witness};
 use crate::{Allocator, Block, Error, SealedSlab};
 use forebay_core::FieldSpec;
 use forebay_core::ports::{Slot, SlotMemory};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The slot's bytes belong to nobody and hold nothing.
 const FREE: u8 = 0;
@@ -21,16 +21,40 @@ pub struct Slab {
     samples: usize,
     /// Ragged fields' rows by field and sample; empty for other fields.
     ragged: Vec<Mutex<Vec<Option<Vec<u8>>>>>,
-    allocator: std::sync::Arc<dyn Allocator>,
 }
 
 /// What slots share with their slab.
-#[derive(Debug)]
 pub(crate) struct Memory {
-    pub(crate) block: Block,
+    block: OnceLock<Block>,
+    bytes: usize,
+    allocator: std::sync::Arc<dyn Allocator>,
     pub(crate) places: Vec<Place>,
     /// Slots by field and sample; empty for ragged fields.
     slots: Vec<Vec<SlotState>>,
+}
+
+impl Memory {
+    /// The batch's block, taken at the first call if the allocator is not eager.
+    ///
+    /// # Panics
+    /// There is no memory. Only allocators that are not eager get here without a block: those
+    /// reserve addresses, which fails under a limit on address space alone.
+    pub(crate) fn block(&self) -> &Block {
+        self.block.get_or_init(|| match allocate(&*self.allocator, self.bytes) {
+            Ok(block) => block,
+            Err(error) => panic!("{error}"),
+        })
+    }
+
+    pub(crate) fn allocator(&self) -> &dyn Allocator {
+        &*self.allocator
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").field("block", &self.block.get()).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -40,7 +64,8 @@ struct SlotState {
 }
 
 impl Slab {
-    /// Takes memory for a batch of `samples` samples.
+    /// Prepares a batch of `samples` samples; takes its memory if the allocator is eager, else
+    /// when the first slot is written.
     ///
     /// # Errors
     /// The batch is too large, or there is not enough memory.
@@ -50,7 +75,11 @@ impl Slab {
         allocator: std::sync::Arc<dyn Allocator>,
     ) -> Result<Self, Error> {
         let (places, bytes) = places(specs, samples)?;
-        let block = allocate(&*allocator, bytes)?;
+        let block = OnceLock::new();
+        if allocator.eager() {
+            let taken = block.set(allocate(&*allocator, bytes)?);
+            taken.expect("nobody else knows the block yet");
+        }
         let slots = places
             .iter()
             .map(|place| if place.spec.ragged { 0 } else { samples })
@@ -60,7 +89,8 @@ impl Slab {
             .iter()
             .map(|place| Mutex::new(vec![None; if place.spec.ragged { samples } else { 0 }]))
             .collect();
-        Ok(Self { memory: Arc::new(Memory { block, places, slots }), samples, ragged, allocator })
+        let memory = Memory { block, bytes, allocator, places, slots };
+        Ok(Self { memory: Arc::new(memory), samples, ragged })
     }
 
     /// Exclusive access to one sample of a field of fixed size, until the slot is dropped. A slot
@@ -136,8 +166,7 @@ impl Slab {
                 .map(|(sample, rows)| rows.ok_or_else(|| unwritten(place, sample)));
             values.push(rows.collect::<Result<Vec<_>, _>>()?);
         }
-        SealedSlab::new(self.memory, self.samples, &values, &*self.allocator)
-            .map(std::sync::Arc::new)
+        SealedSlab::new(self.memory, self.samples, &values).map(std::sync::Arc::new)
     }
 
     fn place(&self, field: usize, sample: usize) -> Result<&Place, Error> {
@@ -157,7 +186,7 @@ impl std::fmt::Debug for Slab {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Slab")
             .field("samples", &self.samples)
-            .field("memory", &self.memory.block)
+            .field("memory", &self.memory)
             .finish_non_exhaustive()
     }
 }
@@ -191,7 +220,7 @@ impl SlabSlot {
         // alive. The slot's state is LENT: no other `SlabSlot` names this range, sealing is
         // refused, and `&mut self` excludes a second slice.
         unsafe {
-            let start = self.memory.block.ptr().add(offset + self.sample * item);
+            let start = self.memory.block().ptr().add(offset + self.sample * item);
             std::slice::from_raw_parts_mut(start.as_ptr(), item)
         }
     }
