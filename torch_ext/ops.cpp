@@ -11,7 +11,8 @@
 namespace forebay::torch_ext {
 namespace {
 
-Tensor decode_image(const Tensor& encoded, const std::string& mode, const std::string& orientation) {
+Tensor decode_image(const Tensor& encoded, const std::string& mode,
+                    const std::string& orientation) {
   return op([&] {
     return to_tensor(ffi::decode_image(bytes(encoded, "encoded"), str(mode), str(orientation)));
   });
@@ -40,8 +41,7 @@ STABLE_TORCH_LIBRARY(forebay, library) {
   library.def("scan_folder(str root, str[] extensions) -> Tensor");
   library.def("scan_poll(Tensor scan, int timeout_ms) -> (str, Tensor[])");
 
-  library.def(
-      "pipeline_open(str options, Tensor names, Tensor offsets, Tensor labels) -> Tensor");
+  library.def("pipeline_open(str options, Tensor names, Tensor offsets, Tensor labels) -> Tensor");
   library.def("pipeline_start(Tensor handle, int epoch, int position) -> ()");
   library.def("pipeline_next(Tensor handle, int timeout_ms) -> (str, Tensor[])");
   library.def("pipeline_state(Tensor handle) -> str");

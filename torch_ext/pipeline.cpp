@@ -80,8 +80,7 @@ void pipeline_start(const Tensor& handle, int64_t epoch, int64_t position) {
 
 Polled pipeline_next(const Tensor& handle, int64_t timeout_ms) {
   return op([&] {
-    return polled(
-        ffi::pipeline_next(numbers(handle, "handle"), natural(timeout_ms, "timeout_ms")));
+    return polled(ffi::pipeline_next(numbers(handle, "handle"), natural(timeout_ms, "timeout_ms")));
   });
 }
 
@@ -97,9 +96,8 @@ std::tuple<int64_t, int64_t> pipeline_check_state(const Tensor& handle, const st
 }
 
 int64_t pipeline_feed_wanted(const Tensor& handle) {
-  return op([&] {
-    return static_cast<int64_t>(ffi::pipeline_feed_wanted(numbers(handle, "handle")));
-  });
+  return op(
+      [&] { return static_cast<int64_t>(ffi::pipeline_feed_wanted(numbers(handle, "handle"))); });
 }
 
 void pipeline_feed(const Tensor& handle, const Tensor& indices) {
@@ -118,9 +116,7 @@ Tensor pipeline_wanted(const Tensor& handle, int64_t max, int64_t timeout_ms) {
 }
 
 void pipeline_supply(const Tensor& handle, int64_t token, const Tensor& encoded) {
-  op([&] {
-    ffi::pipeline_supply(numbers(handle, "handle"), token, bytes(encoded, "bytes"));
-  });
+  op([&] { ffi::pipeline_supply(numbers(handle, "handle"), token, bytes(encoded, "bytes")); });
 }
 
 void pipeline_supply_path(const Tensor& handle, int64_t token, const std::string& path) {

@@ -22,11 +22,11 @@ struct fb_jpeg {
   uint32_t warnings;
   uint32_t max_scans;
   fb_jpeg_stop stop;
-  const void *stop_context;
+  const void* stop_context;
   char message[JMSG_LENGTH_MAX];
 };
 
-static struct fb_jpeg *owner_of(j_common_ptr info) { return (struct fb_jpeg *)info->client_data; }
+static struct fb_jpeg* owner_of(j_common_ptr info) { return (struct fb_jpeg*)info->client_data; }
 
 static int status_of(int code) {
   switch (code) {
@@ -49,7 +49,7 @@ static int status_of(int code) {
 }
 
 static void on_error(j_common_ptr info) {
-  struct fb_jpeg *jpeg = owner_of(info);
+  struct fb_jpeg* jpeg = owner_of(info);
   info->err->format_message(info, jpeg->message);
   jpeg->status = status_of(info->err->msg_code);
   longjmp(jpeg->escape, 1);
@@ -57,7 +57,7 @@ static void on_error(j_common_ptr info) {
 
 /* Levels below 0 are warnings about damage; the rest is tracing. */
 static void on_message(j_common_ptr info, int level) {
-  struct fb_jpeg *jpeg = owner_of(info);
+  struct fb_jpeg* jpeg = owner_of(info);
   if (level >= 0) {
     return;
   }
@@ -69,7 +69,7 @@ static void on_message(j_common_ptr info, int level) {
 static void print_nothing(j_common_ptr info) { (void)info; }
 
 static void on_progress(j_common_ptr info) {
-  struct fb_jpeg *jpeg = owner_of(info);
+  struct fb_jpeg* jpeg = owner_of(info);
   if (jpeg->stop != NULL && jpeg->stop(jpeg->stop_context)) {
     snprintf(jpeg->message, sizeof jpeg->message, "stopped");
     jpeg->status = FB_JPEG_STOPPED;
@@ -83,16 +83,14 @@ static void on_progress(j_common_ptr info) {
   }
 }
 
-static int misuse(struct fb_jpeg *jpeg, const char *what) {
+static int misuse(struct fb_jpeg* jpeg, const char* what) {
   snprintf(jpeg->message, sizeof jpeg->message, "%s", what);
   return FB_JPEG_MISUSE;
 }
 
-struct fb_jpeg *fb_jpeg_create(void) {
-  return calloc(1, sizeof(struct fb_jpeg));
-}
+struct fb_jpeg* fb_jpeg_create(void) { return calloc(1, sizeof(struct fb_jpeg)); }
 
-void fb_jpeg_destroy(struct fb_jpeg *jpeg) {
+void fb_jpeg_destroy(struct fb_jpeg* jpeg) {
   if (jpeg != NULL) {
     fb_jpeg_close(jpeg);
     free(jpeg);
@@ -103,8 +101,8 @@ void fb_jpeg_destroy(struct fb_jpeg *jpeg) {
  * Huffman and quantisation tables of the image before to a file that lacks them, and pixels would
  * depend on history.
  */
-int fb_jpeg_open(struct fb_jpeg *jpeg, const uint8_t *bytes, size_t len, fb_jpeg_stop stop,
-                 const void *context, uint32_t max_scans, struct fb_jpeg_header *header) {
+int fb_jpeg_open(struct fb_jpeg* jpeg, const uint8_t* bytes, size_t len, fb_jpeg_stop stop,
+                 const void* context, uint32_t max_scans, struct fb_jpeg_header* header) {
   fb_jpeg_close(jpeg);
   jpeg->warnings = 0;
   jpeg->message[0] = '\0';
@@ -148,8 +146,8 @@ int fb_jpeg_open(struct fb_jpeg *jpeg, const uint8_t *bytes, size_t len, fb_jpeg
 /* Fancy upsampling mixes each chroma sample with its neighbours, and a cropped row ends as if the
  * image did: one iMCU more on either side keeps the asked columns exact (PIX-1).
  */
-int fb_jpeg_start(struct fb_jpeg *jpeg, uint32_t x, uint32_t width,
-                  struct fb_jpeg_columns *columns) {
+int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width,
+                  struct fb_jpeg_columns* columns) {
   if (!jpeg->open) {
     return misuse(jpeg, "start without open");
   }
@@ -176,7 +174,7 @@ int fb_jpeg_start(struct fb_jpeg *jpeg, uint32_t x, uint32_t width,
   return FB_JPEG_OK;
 }
 
-int fb_jpeg_skip_rows(struct fb_jpeg *jpeg, uint32_t rows) {
+int fb_jpeg_skip_rows(struct fb_jpeg* jpeg, uint32_t rows) {
   if (!jpeg->open) {
     return misuse(jpeg, "skip without open");
   }
@@ -191,7 +189,7 @@ int fb_jpeg_skip_rows(struct fb_jpeg *jpeg, uint32_t rows) {
   return FB_JPEG_OK;
 }
 
-int fb_jpeg_read_rows(struct fb_jpeg *jpeg, uint8_t *into, size_t stride, uint32_t rows) {
+int fb_jpeg_read_rows(struct fb_jpeg* jpeg, uint8_t* into, size_t stride, uint32_t rows) {
   if (!jpeg->open) {
     return misuse(jpeg, "read without open");
   }
@@ -216,18 +214,18 @@ int fb_jpeg_read_rows(struct fb_jpeg *jpeg, uint8_t *into, size_t stride, uint32
 }
 
 /* jpeg_destroy frees pools only and raises no error, so no setjmp is needed. */
-void fb_jpeg_close(struct fb_jpeg *jpeg) {
+void fb_jpeg_close(struct fb_jpeg* jpeg) {
   if (jpeg->open) {
     jpeg_destroy_decompress(&jpeg->info);
     jpeg->open = 0;
   }
 }
 
-const char *fb_jpeg_message(const struct fb_jpeg *jpeg) { return jpeg->message; }
+const char* fb_jpeg_message(const struct fb_jpeg* jpeg) { return jpeg->message; }
 
 #define FB_TEXT_OF(token) #token
 #define FB_TEXT(macro) FB_TEXT_OF(macro)
 
-const char *fb_jpeg_version(void) { return FB_TEXT(LIBJPEG_TURBO_VERSION); }
+const char* fb_jpeg_version(void) { return FB_TEXT(LIBJPEG_TURBO_VERSION); }
 
-uint32_t fb_jpeg_warnings(const struct fb_jpeg *jpeg) { return jpeg->warnings; }
+uint32_t fb_jpeg_warnings(const struct fb_jpeg* jpeg) { return jpeg->warnings; }

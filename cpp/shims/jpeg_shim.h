@@ -39,36 +39,36 @@ struct fb_jpeg_columns {
 };
 
 /* Returns nonzero when the work is no longer wanted; called about once per row of MCUs. */
-typedef int (*fb_jpeg_stop)(const void *context);
+typedef int (*fb_jpeg_stop)(const void* context);
 
 struct fb_jpeg;
 
 /* NULL when out of memory. One object serves one image at a time, on one thread at a time. */
-struct fb_jpeg *fb_jpeg_create(void);
-void fb_jpeg_destroy(struct fb_jpeg *jpeg);
+struct fb_jpeg* fb_jpeg_create(void);
+void fb_jpeg_destroy(struct fb_jpeg* jpeg);
 
 /* Reads the header. `bytes` and `context` must stay valid until fb_jpeg_close. */
-int fb_jpeg_open(struct fb_jpeg *jpeg, const uint8_t *bytes, size_t len, fb_jpeg_stop stop,
-                 const void *context, uint32_t max_scans, struct fb_jpeg_header *header);
+int fb_jpeg_open(struct fb_jpeg* jpeg, const uint8_t* bytes, size_t len, fb_jpeg_stop stop,
+                 const void* context, uint32_t max_scans, struct fb_jpeg_header* header);
 
 /* Starts decoding of columns [x, x + width) and of the margin that makes them exact. */
-int fb_jpeg_start(struct fb_jpeg *jpeg, uint32_t x, uint32_t width,
-                  struct fb_jpeg_columns *columns);
+int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width,
+                  struct fb_jpeg_columns* columns);
 
 /* Passes over `rows` rows without computing their pixels. */
-int fb_jpeg_skip_rows(struct fb_jpeg *jpeg, uint32_t rows);
+int fb_jpeg_skip_rows(struct fb_jpeg* jpeg, uint32_t rows);
 
 /* Writes the next `rows` rows, `stride` bytes apart; the caller has checked that they exist. */
-int fb_jpeg_read_rows(struct fb_jpeg *jpeg, uint8_t *into, size_t stride, uint32_t rows);
+int fb_jpeg_read_rows(struct fb_jpeg* jpeg, uint8_t* into, size_t stride, uint32_t rows);
 
 /* Ends the image, finished or not, and frees what it took. Harmless when nothing is open. */
-void fb_jpeg_close(struct fb_jpeg *jpeg);
+void fb_jpeg_close(struct fb_jpeg* jpeg);
 
 /* Version of libjpeg-turbo that the shim was compiled against. */
-const char *fb_jpeg_version(void);
+const char* fb_jpeg_version(void);
 
 /* Text of the last error; number of warnings since open. */
-const char *fb_jpeg_message(const struct fb_jpeg *jpeg);
-uint32_t fb_jpeg_warnings(const struct fb_jpeg *jpeg);
+const char* fb_jpeg_message(const struct fb_jpeg* jpeg);
+uint32_t fb_jpeg_warnings(const struct fb_jpeg* jpeg);
 
 #endif
