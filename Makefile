@@ -67,12 +67,13 @@ test-python: build
 # The same wheel under the oldest torch that is supported.
 test-floor: wheel
 	$(PYTHON) -m venv $(FLOOR_VENV)
-	$(FLOOR_VENV)/bin/pip install --quiet torch==$(FLOOR_TORCH) numpy pillow pytest
+	$(FLOOR_VENV)/bin/pip install --quiet torch==$(FLOOR_TORCH) torchvision numpy pillow pytest
 	$(FLOOR_VENV)/bin/pip install --quiet --no-deps --force-reinstall dist/forebay-*.whl
-	$(FLOOR_VENV)/bin/pytest tests/python/test_smoke.py tests/python/test_errors.py
+	$(FLOOR_VENV)/bin/pytest tests/python/test_loader.py tests/python/test_ops.py tests/python/test_errors.py
 
 # The long cases at full size.
 soak: build
+	cargo test --release --workspace --quiet -- --include-ignored
 	$(BIN)/pytest --soak
 
 bench: build

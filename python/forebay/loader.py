@@ -73,7 +73,7 @@ class Loader:
         max_pixels: larger images are refused before memory is taken.
         memory_budget: bytes, or text such as ``"2GiB"``, that the engine may hold; 1 GiB by
             default. Batches in the user's hands do not count.
-        max_errors: bad samples in an epoch beyond which the epoch fails.
+        max_errors: bad samples since the loader was opened, beyond which it fails for good.
         quarantine: file to which one JSON line per bad sample is appended.
         fidelity: ``"full"``: libjpeg-turbo's pixels exactly.
         decoders: None or ``"cpu"``.

@@ -1,7 +1,8 @@
 //! The only cxx bridge and the only static library: Forebay's core as C++ sees it.
 //!
 //! **Invariants**
-//! - Every function of the bridge is one `guard(|| ...)`: no panic crosses.
+//! - Every function of the bridge that can fail is one `guard(|| ...)`: no panic crosses. The
+//!   others only read a field.
 //! - Two forms of memory cross: slices borrowed for the length of a call, and boxed [`Memory`] that
 //!   a tensor's deleter gives back.
 //! - No logic: options are parsed, the rooms put together, results turned into tensors.

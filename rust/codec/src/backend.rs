@@ -90,6 +90,20 @@ impl Decoder for CpuBackend {
         Some(Cost(tenths / 10))
     }
 
+    fn footprint(&self, meta: &ImageMeta, region: Region) -> u64 {
+        let (pixels, region) = (meta.size.pixels(), region.size().pixels());
+        match meta.format {
+            // The whole image as it is stored, then the region as RGB.
+            Format::Png => u64::from(meta.components) * pixels + 3 * region,
+            // All coefficients, two bytes each; turned images are turned as a whole.
+            Format::Jpeg => {
+                let coefficients = 2 * u64::from(meta.components) * pixels;
+                let turned = if meta.orientation.transpose { 6 * region } else { 0 };
+                turned + if meta.progressive { coefficients } else { 0 }
+            }
+        }
+    }
+
     fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
         for job in jobs {
             sink.decoded(job.token, Ok(Pixels::Encoded(job.bytes)));

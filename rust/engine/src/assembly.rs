@@ -140,6 +140,7 @@ impl Settled {
                 }
             }
             Fill::Skip => {
+                self.slab.reserve()?;
                 for (field, info) in fields.iter().enumerate().filter(|(_, info)| !info.rendered) {
                     self.slab.put(field, self.sample, &info.skip)?;
                 }
@@ -227,6 +228,11 @@ impl Assembly {
             slab: Arc::new(slab),
             permit: None,
         })
+    }
+
+    /// The memory; whoever has it lets go before the last slot returns.
+    pub(crate) fn slab(&self) -> Arc<Slab> {
+        Arc::clone(&self.slab)
     }
 
     /// Whether nothing is missing.

@@ -32,7 +32,8 @@ pub struct Batch {
     pub positions: Vec<u64>,
     /// False for pads and for samples that are not there.
     pub valid: Vec<bool>,
-    /// Upright `(height, width)` of each sample's first image; zeros where it is not there.
+    /// `(height, width)` of each sample's first image as the recipe sees it; zeros where it is not
+    /// there.
     pub sizes: Vec<[i64; 2]>,
     /// Bad samples, by slot and attempt.
     pub failures: Vec<Failure>,

@@ -9,8 +9,8 @@
 //!   one sample of the batch that is due always proceeds.
 //! - LIF-1: threads start at the first [`Pipeline::next`]; [`Pipeline::close`] waits for at most a
 //!   second.
-//! - Batch memory is allocated on the thread that calls `next`, because torch's allocators belong
-//!   to the consumer's thread and stream.
+//! - Memory of eager allocators is taken on the thread that calls `next`, because torch's belong to
+//!   the consumer's thread and stream; ours is taken just before a batch's first sample is written.
 //!
 //! A batch's journey: `feed` (tickets) -> `opening` (memory) -> `assembly` (its samples' states
 //! and queues) -> `scheduler` (which work is next) -> `worker` and `prepare` (do it) -> `sinks`

@@ -15,6 +15,7 @@ use crate::prepare::Incoming;
 use crate::shared::{At, Decoding, Reading, Rendering, State};
 use forebay_core::order::BatchTickets;
 use forebay_core::ports::{DecodeJob, RenderJob, Request, Stop};
+use forebay_slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,7 +28,7 @@ pub(crate) enum Job {
     /// Give images to a decoder.
     Decode { decoder: usize, jobs: Vec<DecodeJob> },
     /// Give pixels to the renderer.
-    Render { jobs: Vec<RenderJob> },
+    Render { slab: Arc<Slab>, jobs: Vec<RenderJob> },
 }
 
 /// How many jobs each backend likes at once.
@@ -305,7 +306,7 @@ impl State {
                 }
             })
             .collect();
-        Job::Render { jobs }
+        Job::Render { slab: batch.slab(), jobs }
     }
 }
 

@@ -143,7 +143,13 @@ pub(crate) fn run(job: Job, shared: &Arc<Shared>, parts: &Parts) {
             let sink: Arc<dyn DecodeSink> = Arc::<Shared>::clone(shared);
             guard(shared, "decoding", || parts.decoders[decoder].submit(jobs, &sink));
         }
-        Job::Render { jobs } => {
+        Job::Render { slab, jobs } => {
+            let reserved = slab.reserve();
+            // Sealing wants the slab for itself once the last slot is back.
+            drop(slab);
+            if let Err(error) = reserved {
+                return shared.fail(Error::Slab(error));
+            }
             let sink: Arc<dyn RenderSink> = Arc::<Shared>::clone(shared);
             guard(shared, "rendering", || parts.renderer.submit(jobs, &sink));
         }

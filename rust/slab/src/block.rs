@@ -16,8 +16,8 @@ pub trait Allocator: Send + Sync {
     /// There is not enough memory.
     fn allocate(&self, bytes: usize) -> Result<Block, Error>;
 
-    /// Whether a batch takes its memory when it is opened, on the consumer's thread, and not when
-    /// its first sample is written, on whichever thread does that. Memory that is tied to the
+    /// Whether a batch takes its memory when it is opened, on the consumer's thread, and not just
+    /// before its first sample is written, on whichever thread does that. Memory that is tied to the
     /// consumer's device and stream must be eager; ours is not, so that batches that only wait
     /// for their turn hold none.
     fn eager(&self) -> bool {

@@ -34,16 +34,22 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The batch's block, taken at the first call if the allocator is not eager.
+    /// The batch's block.
     ///
     /// # Panics
-    /// There is no memory. Only allocators that are not eager get here without a block: those
-    /// reserve addresses, which fails under a limit on address space alone.
+    /// It was not taken yet: see [`Slab::reserve`].
     pub(crate) fn block(&self) -> &Block {
-        self.block.get_or_init(|| match allocate(&*self.allocator, self.bytes) {
-            Ok(block) => block,
-            Err(error) => panic!("{error}"),
-        })
+        self.block.get().expect("memory is reserved before it is written")
+    }
+
+    /// Takes the batch's block, if that has not happened.
+    fn reserve(&self) -> Result<(), Error> {
+        if self.block.get().is_none() {
+            let block = allocate(&*self.allocator, self.bytes)?;
+            // Another thread may have been faster; its block is as good.
+            drop(self.block.set(block));
+        }
+        Ok(())
     }
 
     pub(crate) fn allocator(&self) -> &dyn Allocator {
@@ -64,8 +70,7 @@ struct SlotState {
 }
 
 impl Slab {
-    /// Prepares a batch of `samples` samples; takes its memory if the allocator is eager, else
-    /// when the first slot is written.
+    /// Prepares a batch of `samples` samples; takes its memory if the allocator is eager.
     ///
     /// # Errors
     /// The batch is too large, or there is not enough memory.
@@ -75,11 +80,7 @@ impl Slab {
         allocator: std::sync::Arc<dyn Allocator>,
     ) -> Result<Self, Error> {
         let (places, bytes) = places(specs, samples)?;
-        let block = OnceLock::new();
-        if allocator.eager() {
-            let taken = block.set(allocate(&*allocator, bytes)?);
-            taken.expect("nobody else knows the block yet");
-        }
+        let eager = allocator.eager();
         let slots = places
             .iter()
             .map(|place| if place.spec.ragged { 0 } else { samples })
@@ -89,8 +90,20 @@ impl Slab {
             .iter()
             .map(|place| Mutex::new(vec![None; if place.spec.ragged { samples } else { 0 }]))
             .collect();
-        let memory = Memory { block, bytes, allocator, places, slots };
+        let memory = Memory { block: OnceLock::new(), bytes, allocator, places, slots };
+        if eager {
+            memory.reserve()?;
+        }
         Ok(Self { memory: Arc::new(memory), samples, ragged })
+    }
+
+    /// Takes the batch's memory unless that has happened; whoever writes through slots calls it
+    /// first. Any thread may.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn reserve(&self) -> Result<(), Error> {
+        self.memory.reserve()
     }
 
     /// Exclusive access to one sample of a field of fixed size, until the slot is dropped. A slot
@@ -131,6 +144,7 @@ impl Slab {
             });
         }
         if !spec.ragged {
+            self.reserve()?;
             self.slot(field, sample)?.bytes().copy_from_slice(value);
             return Ok(());
         }
@@ -148,6 +162,7 @@ impl Slab {
     /// A sample of some field was not written, or its slot not returned; or there is no memory
     /// for the ragged values.
     pub fn seal(self) -> Result<std::sync::Arc<SealedSlab>, Error> {
+        self.reserve()?;
         for (place, slots) in self.memory.places.iter().zip(&self.memory.slots) {
             for (sample, slot) in slots.iter().enumerate() {
                 // Pairs with the release when the slot was dropped.

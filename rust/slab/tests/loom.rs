@@ -16,7 +16,9 @@ fn slab(samples: usize) -> Slab {
         ragged: false,
         layout: Layout::Contiguous,
     };
-    Slab::new(&[label], samples, std::sync::Arc::new(Pageable::default())).unwrap()
+    let slab = Slab::new(&[label], samples, std::sync::Arc::new(Pageable::default())).unwrap();
+    slab.reserve().unwrap();
+    slab
 }
 
 fn fill(slot: &mut dyn Slot, byte: u8) {

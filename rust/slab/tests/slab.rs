@@ -27,7 +27,9 @@ fn specs() -> Vec<FieldSpec> {
 }
 
 fn slab(samples: usize) -> Slab {
-    Slab::new(&specs(), samples, Arc::new(Pageable::default())).unwrap()
+    let slab = Slab::new(&specs(), samples, Arc::new(Pageable::default())).unwrap();
+    slab.reserve().unwrap();
+    slab
 }
 
 fn fill(slot: &mut dyn Slot, byte: u8) {
@@ -135,6 +137,7 @@ fn sealing_names_what_is_missing() {
 fn slots_are_written_from_many_threads() {
     let samples = 64;
     let slab = Slab::new(&specs()[..1], samples, Arc::new(Pageable::default())).unwrap();
+    slab.reserve().unwrap();
     std::thread::scope(|scope| {
         for sample in 0..samples {
             let mut slot = slab.slot(0, sample).unwrap();
@@ -165,6 +168,7 @@ fn freed_blocks_are_reused_and_bounded() {
 fn a_sealed_slab_keeps_its_memory_until_the_last_owner_is_gone() {
     let pageable = Arc::new(Pageable::default());
     let slab = Slab::new(&specs(), 2, Arc::clone(&pageable) as _).unwrap();
+    slab.reserve().unwrap();
     write_all(&slab, 2);
     let sealed = slab.seal().unwrap();
     let another = Arc::clone(&sealed);
