@@ -3,6 +3,7 @@
 #include <torch/csrc/stable/library.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "error.h"
@@ -16,6 +17,113 @@ Tensor decode_image(const Tensor& encoded, const std::string& mode,
   return op([&] {
     return to_tensor(ffi::decode_image(bytes(encoded, "encoded"), str(mode), str(orientation)));
   });
+}
+
+std::vector<ffi::Encoded> borrowed(const std::vector<Tensor>& encoded) {
+  std::vector<ffi::Encoded> items;
+  items.reserve(encoded.size());
+  for (const Tensor& tensor : encoded) items.push_back({bytes(tensor, "encoded")});
+  return items;
+}
+
+// Items that lie end to end in one tensor: item i is encoded[offsets[i]:offsets[i + 1]].
+std::vector<ffi::Encoded> unpacked(const Tensor& encoded, const Tensor& offsets) {
+  const auto all = bytes(encoded, "encoded");
+  const auto ends = numbers(offsets, "offsets");
+  if (ends.empty())
+    throw forebay::Error("V:offsets must hold one number more than there are items");
+  std::vector<ffi::Encoded> items;
+  items.reserve(ends.size() - 1);
+  for (size_t i = 0; i + 1 < ends.size(); ++i) {
+    if (ends[i] < 0 || ends[i] > ends[i + 1] || static_cast<uint64_t>(ends[i + 1]) > all.size()) {
+      throw forebay::Error("V:offsets must ascend from 0 to the length of encoded, see offsets[" +
+                           std::to_string(i) + "]");
+    }
+    items.push_back({{all.data() + ends[i], static_cast<size_t>(ends[i + 1] - ends[i])}});
+  }
+  return items;
+}
+
+rust::Slice<const ffi::Encoded> slice(const std::vector<ffi::Encoded>& items) {
+  return {items.data(), items.size()};
+}
+
+// How crops are resized; the text must outlive the options.
+struct Crop {
+  std::string interpolation;
+  ffi::CropOptions options;
+
+  Crop(const std::vector<int64_t>& size, const std::string& name, bool antialias, int64_t threads)
+      : interpolation('"' + name + '"') {
+    if (size.size() != 2) throw forebay::Error("V:size must be (height, width)");
+    if (threads < 0) throw forebay::Error("V:threads must not be negative");
+    options = {size[0], size[1], str(interpolation), antialias, static_cast<uint64_t>(threads)};
+  }
+  Crop(const Crop&) = delete;
+  Crop& operator=(const Crop&) = delete;
+};
+
+std::tuple<std::vector<Tensor>, Tensor> decode_images(const std::vector<Tensor>& encoded,
+                                                      const std::string& mode,
+                                                      const std::string& orientation, bool strict,
+                                                      int64_t threads) {
+  return op([&] {
+    if (threads < 0) throw forebay::Error("V:threads must not be negative");
+    const auto items = borrowed(encoded);
+    auto images = all_tensors(ffi::decode_images(slice(items), str(mode), str(orientation), strict,
+                                                 static_cast<uint64_t>(threads)));
+    Tensor ok = std::move(images.back());
+    images.pop_back();
+    return std::tuple(std::move(images), std::move(ok));
+  });
+}
+
+std::tuple<Tensor, Tensor> cropped(const std::vector<ffi::Encoded>& items, const Tensor& boxes,
+                                   const std::string& orientation, bool strict, const Crop& crop) {
+  auto tensors = all_tensors(ffi::decode_resized_crop(slice(items), numbers(boxes, "boxes"),
+                                                      str(orientation), strict, crop.options));
+  return {std::move(tensors[0]), std::move(tensors[1])};
+}
+
+std::tuple<Tensor, Tensor> decode_resized_crop(const std::vector<Tensor>& encoded,
+                                               const Tensor& boxes,
+                                               const std::vector<int64_t>& size,
+                                               const std::string& interpolation, bool antialias,
+                                               const std::string& orientation, bool strict,
+                                               int64_t threads) {
+  return op([&] {
+    const Crop crop(size, interpolation, antialias, threads);
+    return cropped(borrowed(encoded), boxes, orientation, strict, crop);
+  });
+}
+
+std::tuple<Tensor, Tensor> decode_resized_crop_packed(
+    const Tensor& encoded, const Tensor& offsets, const Tensor& boxes,
+    const std::vector<int64_t>& size, const std::string& interpolation, bool antialias,
+    const std::string& orientation, bool strict, int64_t threads) {
+  return op([&] {
+    const Crop crop(size, interpolation, antialias, threads);
+    return cropped(unpacked(encoded, offsets), boxes, orientation, strict, crop);
+  });
+}
+
+Tensor resized_crop_normalize(const Tensor& images, const Tensor& boxes, const Tensor& flip,
+                              const std::vector<int64_t>& size, const std::vector<double>& mean,
+                              const std::vector<double>& std, torch::headeronly::ScalarType dtype_,
+                              const std::string& interpolation, bool antialias, int64_t threads) {
+  return op([&] {
+    const Crop crop(size, interpolation, antialias, threads);
+    const auto pixels = image_batch(images);
+    const ffi::NormalizeOptions normalize{
+        {mean.data(), mean.size()}, {std.data(), std.size()}, dtype(dtype_)};
+    return to_tensor(ffi::resized_crop_normalize(pixels.bytes, pixels.shape, pixels.interleaved,
+                                                 numbers(boxes, "boxes"), flags(flip, "flip"),
+                                                 crop.options, normalize));
+  });
+}
+
+std::string examine_file(const std::string& path, int64_t max_pixels) {
+  return op([&] { return std::string(ffi::examine_file(raw_bytes(path), max_pixels)); });
 }
 
 std::string system_info() {
@@ -34,6 +142,20 @@ void panic() {
 
 STABLE_TORCH_LIBRARY(forebay, library) {
   library.def("decode_image(Tensor encoded, str mode, str orientation) -> Tensor");
+  library.def(
+      "decode_images(Tensor[] encoded, str mode, str orientation, bool strict, int threads) "
+      "-> (Tensor[], Tensor)");
+  library.def(
+      "decode_resized_crop(Tensor[] encoded, Tensor boxes, int[] size, str interpolation, "
+      "bool antialias, str orientation, bool strict, int threads) -> (Tensor, Tensor)");
+  library.def(
+      "decode_resized_crop_packed(Tensor encoded, Tensor offsets, Tensor boxes, int[] size, "
+      "str interpolation, bool antialias, str orientation, bool strict, int threads) "
+      "-> (Tensor, Tensor)");
+  library.def(
+      "resized_crop_normalize(Tensor images, Tensor boxes, Tensor flip, int[] size, float[] mean, "
+      "float[] std, ScalarType dtype, str interpolation, bool antialias, int threads) -> Tensor");
+  library.def("examine_file(str path, int max_pixels) -> str");
   library.def("system_info() -> str");
   library.def("_raise(int kind) -> ()");
   library.def("_panic() -> ()");
@@ -60,10 +182,15 @@ STABLE_TORCH_LIBRARY(forebay, library) {
 
 STABLE_TORCH_LIBRARY_IMPL(forebay, CPU, library) {
   library.impl("decode_image", TORCH_BOX(&decode_image));
+  library.impl("decode_images", TORCH_BOX(&decode_images));
+  library.impl("decode_resized_crop", TORCH_BOX(&decode_resized_crop));
+  library.impl("decode_resized_crop_packed", TORCH_BOX(&decode_resized_crop_packed));
+  library.impl("resized_crop_normalize", TORCH_BOX(&resized_crop_normalize));
 }
 
 // Ops without a tensor among their arguments have no device to be dispatched on.
 STABLE_TORCH_LIBRARY_IMPL(forebay, CompositeExplicitAutograd, library) {
+  library.impl("examine_file", TORCH_BOX(&examine_file));
   library.impl("system_info", TORCH_BOX(&system_info));
   library.impl("_raise", TORCH_BOX(&raise_kind));
   library.impl("_panic", TORCH_BOX(&panic));

@@ -37,10 +37,8 @@ Tensor handle_tensor(const Handle& handle, void (*close)(Slice)) {
 }
 
 Polled polled(rust::Box<ffi::Poll> poll) {
-  std::vector<Tensor> tensors;
-  tensors.reserve(poll->tensors());
-  while (poll->tensors() > 0) tensors.push_back(to_tensor(poll->take()));
-  return {std::string(poll->info()), std::move(tensors)};
+  std::string info(poll->info());
+  return {std::move(info), all_tensors(std::move(poll))};
 }
 
 uint64_t natural(int64_t value, const char* name) {
@@ -120,11 +118,7 @@ void pipeline_supply(const Tensor& handle, int64_t token, const Tensor& encoded)
 }
 
 void pipeline_supply_path(const Tensor& handle, int64_t token, const std::string& path) {
-  op([&] {
-    const rust::Slice<const uint8_t> raw(reinterpret_cast<const uint8_t*>(path.data()),
-                                         path.size());
-    ffi::pipeline_supply_path(numbers(handle, "handle"), token, raw);
-  });
+  op([&] { ffi::pipeline_supply_path(numbers(handle, "handle"), token, raw_bytes(path)); });
 }
 
 void pipeline_supply_fault(const Tensor& handle, int64_t token, const std::string& reason) {

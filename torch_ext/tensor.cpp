@@ -30,20 +30,6 @@ ScalarType scalar_type(ffi::DType dtype) {
   throw forebay::Error("X:the core sent an element type that is unknown here");
 }
 
-ffi::DType dtype(ScalarType type) {
-  switch (type) {
-    case ScalarType::Bool: return ffi::DType::Bool;
-    case ScalarType::Byte: return ffi::DType::UInt8;
-    case ScalarType::Long: return ffi::DType::Int64;
-    case ScalarType::Half: return ffi::DType::Float16;
-    case ScalarType::BFloat16: return ffi::DType::BFloat16;
-    case ScalarType::Float: return ffi::DType::Float32;
-    case ScalarType::Double: return ffi::DType::Float64;
-    default: break;
-  }
-  reject("labels: expected bool, uint8, int64, float16, bfloat16, float32 or float64");
-}
-
 void check(const Tensor& tensor, ScalarType type, const char* type_name, const char* name) {
   const std::string prefix = std::string(name) + ": ";
   if (!tensor.is_cpu()) reject(prefix + "expected a CPU tensor");
@@ -76,6 +62,52 @@ rust::Slice<const uint8_t> bytes(const Tensor& tensor, const char* name) {
 rust::Slice<const int64_t> numbers(const Tensor& tensor, const char* name) {
   check(tensor, ScalarType::Long, "int64", name);
   return slice<int64_t>(tensor);
+}
+
+ffi::DType dtype(torch::headeronly::ScalarType type) {
+  switch (type) {
+    case ScalarType::Bool: return ffi::DType::Bool;
+    case ScalarType::Byte: return ffi::DType::UInt8;
+    case ScalarType::Long: return ffi::DType::Int64;
+    case ScalarType::Half: return ffi::DType::Float16;
+    case ScalarType::BFloat16: return ffi::DType::BFloat16;
+    case ScalarType::Float: return ffi::DType::Float32;
+    case ScalarType::Double: return ffi::DType::Float64;
+    default: break;
+  }
+  reject("expected dtype bool, uint8, int64, float16, bfloat16, float32 or float64");
+}
+
+rust::Slice<const bool> flags(const Tensor& tensor, const char* name) {
+  check(tensor, ScalarType::Bool, "bool", name);
+  return slice<bool>(tensor);
+}
+
+ImageBatch image_batch(const Tensor& images) {
+  if (images.dim() != 4) reject("images: expected (N, 3, H, W)");
+  const auto sizes = images.sizes();
+  const std::array<int64_t, 4> shape{sizes[0], sizes[1], sizes[2], sizes[3]};
+  const auto [count, channels, height, width] = shape;
+  // Rows of interleaved channels: what channels_last means, and what a batch of HWC images
+  // permuted to (N, C, H, W) is.
+  const std::array<int64_t, 4> strides{height * width * channels, 1, width * channels, channels};
+  bool interleaved = !images.is_contiguous();
+  for (int dim = 0; dim < 4; ++dim) {
+    interleaved = interleaved && (shape[dim] == 1 || images.stride(dim) == strides[dim]);
+  }
+  if (!images.is_cpu()) reject("images: expected a CPU tensor");
+  if (images.scalar_type() != ScalarType::Byte) reject("images: expected dtype torch.uint8");
+  if (!interleaved && !images.is_contiguous()) {
+    reject("images: expected a contiguous or channels_last tensor; call .contiguous()");
+  }
+  return {slice<uint8_t>(images), shape, interleaved};
+}
+
+std::vector<Tensor> all_tensors(rust::Box<ffi::Poll> poll) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(poll->tensors());
+  while (poll->tensors() > 0) tensors.push_back(to_tensor(poll->take()));
+  return tensors;
 }
 
 ffi::Labels labels(const Tensor& tensor) {

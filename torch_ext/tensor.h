@@ -2,9 +2,12 @@
 #pragma once
 
 #include <torch/csrc/stable/tensor.h>
+#include <torch/headeronly/core/ScalarType.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "forebay-bridge/src/lib.rs.h"
 #include "rust/cxx.h"
@@ -22,8 +25,32 @@ rust::Slice<const uint8_t> bytes(const Tensor& tensor, const char* name);
 // The elements of a contiguous int64 CPU tensor, borrowed.
 rust::Slice<const int64_t> numbers(const Tensor& tensor, const char* name);
 
+// The elements of a contiguous bool CPU tensor, borrowed.
+rust::Slice<const bool> flags(const Tensor& tensor, const char* name);
+
+// A batch of decoded images, borrowed.
+struct ImageBatch {
+  rust::Slice<const uint8_t> bytes;
+  std::array<int64_t, 4> shape;
+  bool interleaved;
+};
+
+// A (N, 3, H, W) uint8 CPU tensor, contiguous or channels_last.
+ImageBatch image_batch(const Tensor& images);
+
+// The core's name of an element type.
+ffi::DType dtype(torch::headeronly::ScalarType type);
+
+// All tensors of a poll, in order.
+std::vector<Tensor> all_tensors(rust::Box<ffi::Poll> poll);
+
 // Any contiguous CPU tensor as labels, borrowed.
 ffi::Labels labels(const Tensor& tensor);
+
+// A path's bytes; they need not be UTF-8.
+inline rust::Slice<const uint8_t> raw_bytes(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
 
 inline rust::Str str(const std::string& text) { return rust::Str(text.data(), text.size()); }
 

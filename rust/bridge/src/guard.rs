@@ -18,6 +18,11 @@ impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl std::fmt::Display) -> Self {
         Self { kind, message: message.to_string() }
     }
+
+    /// The same error, saying what it is about.
+    pub(crate) fn about(self, what: &str) -> Self {
+        Self { message: format!("{what}: {}", self.message), ..self }
+    }
 }
 
 impl std::fmt::Display for Error {

@@ -7,9 +7,11 @@
 //!   a tensor's deleter gives back.
 //! - No logic: options are parsed, the rooms put together, results turned into tensors.
 
+mod examine;
 mod fork;
 mod guard;
 mod handles;
+mod ops;
 mod options;
 mod pipeline;
 mod scan;
@@ -53,6 +55,28 @@ mod ffi {
         elements: &'a [u8],
     }
 
+    /// One encoded image, borrowed.
+    struct Encoded<'a> {
+        bytes: &'a [u8],
+    }
+
+    /// How crops are resized, and by how many threads (0: the usable cores).
+    struct CropOptions<'a> {
+        height: i64,
+        width: i64,
+        /// JSON text of the name.
+        interpolation: &'a str,
+        antialias: bool,
+        threads: u64,
+    }
+
+    /// How pixels become floats.
+    struct NormalizeOptions<'a> {
+        mean: &'a [f64],
+        std: &'a [f64],
+        dtype: DType,
+    }
+
     extern "Rust" {
         type Memory;
         fn data(self: &Memory) -> *mut u8;
@@ -65,6 +89,30 @@ mod ffi {
         fn take(self: &mut Poll) -> Result<TensorOut>;
 
         fn decode_image(encoded: &[u8], mode: &str, orientation: &str) -> Result<TensorOut>;
+        fn decode_images(
+            encoded: &[Encoded],
+            mode: &str,
+            orientation: &str,
+            strict: bool,
+            threads: u64,
+        ) -> Result<Box<Poll>>;
+        fn decode_resized_crop(
+            encoded: &[Encoded],
+            boxes: &[i64],
+            orientation: &str,
+            strict: bool,
+            options: &CropOptions,
+        ) -> Result<Box<Poll>>;
+        fn resized_crop_normalize(
+            images: &[u8],
+            shape: [i64; 4],
+            interleaved: bool,
+            boxes: &[i64],
+            flip: &[bool],
+            options: &CropOptions,
+            normalize: &NormalizeOptions,
+        ) -> Result<TensorOut>;
+        fn examine_file(path: &[u8], max_pixels: i64) -> Result<String>;
         fn system_info() -> Result<String>;
         fn raise(kind: i64) -> Result<()>;
         fn panic() -> Result<()>;
@@ -98,6 +146,44 @@ mod ffi {
 
 fn decode_image(encoded: &[u8], mode: &str, orientation: &str) -> Result<ffi::TensorOut, Error> {
     guard(|| stateless::decode_image(encoded, mode, orientation))
+}
+
+fn decode_images(
+    encoded: &[ffi::Encoded],
+    mode: &str,
+    orientation: &str,
+    strict: bool,
+    threads: u64,
+) -> Result<Box<Poll>, Error> {
+    guard(|| ops::decode_images(encoded, mode, orientation, strict, threads).map(Box::new))
+}
+
+fn decode_resized_crop(
+    encoded: &[ffi::Encoded],
+    boxes: &[i64],
+    orientation: &str,
+    strict: bool,
+    options: &ffi::CropOptions,
+) -> Result<Box<Poll>, Error> {
+    guard(|| ops::decode_resized_crop(encoded, boxes, orientation, strict, options).map(Box::new))
+}
+
+fn resized_crop_normalize(
+    images: &[u8],
+    shape: [i64; 4],
+    interleaved: bool,
+    boxes: &[i64],
+    flip: &[bool],
+    options: &ffi::CropOptions,
+    normalize: &ffi::NormalizeOptions,
+) -> Result<ffi::TensorOut, Error> {
+    guard(|| {
+        ops::resized_crop_normalize(images, shape, interleaved, boxes, flip, options, normalize)
+    })
+}
+
+fn examine_file(path: &[u8], max_pixels: i64) -> Result<String, Error> {
+    guard(|| examine::examine_file(path, examine::max_pixels(max_pixels)?))
 }
 
 fn system_info() -> Result<String, Error> {

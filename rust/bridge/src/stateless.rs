@@ -1,12 +1,12 @@
 //! Functions without a pipeline.
 
-use crate::ffi::{DType, TensorOut};
+use crate::ffi::TensorOut;
 use crate::guard::Error;
+use crate::ops;
 use crate::pipeline::to_json;
-use crate::tensors;
-use forebay_codec::{Level, Mode, Options, decode_into, decoded_size, probe};
+use forebay_codec::{Level, Options};
+use forebay_core::ErrorKind;
 use forebay_core::ports::Fault;
-use forebay_core::{ErrorKind, Limits};
 use forebay_source::read_file;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -17,30 +17,8 @@ pub(crate) fn decode_image(
     mode: &str,
     orientation: &str,
 ) -> Result<TensorOut, Error> {
-    let wrong = |message: String| Error::new(ErrorKind::Invalid, message);
-    let mode = match mode {
-        "RGB" => Mode::Rgb,
-        other => return Err(wrong(format!("mode must be \"RGB\", got {other:?}"))),
-    };
-    let apply_orientation = match orientation {
-        "apply" => true,
-        "ignore" => false,
-        other => {
-            let message = format!("orientation must be \"apply\" or \"ignore\", got {other:?}");
-            return Err(wrong(message));
-        }
-    };
-    let limits = Limits::default();
-    let options = Options { mode, apply_orientation, ..Options::default() };
-    let meta = probe(encoded, &limits)?;
-    let size = decoded_size(&meta, &options);
-    let channels = usize::from(mode.channels());
-    let bytes = usize::try_from(size.pixels()).ok().and_then(|pixels| pixels.checked_mul(channels));
-    let bytes = bytes.ok_or_else(|| Error::new(ErrorKind::Memory, "the image is too large"))?;
-    let mut pixels = vec![0; bytes];
-    decode_into(encoded, &meta, &options, &limits, &mut pixels)?;
-    let sizes = [u32::from(mode.channels()), size.height, size.width];
-    Ok(tensors::from_bytes(pixels, DType::UInt8, sizes.map(i64::from).to_vec()))
+    let (mode, apply_orientation) = (ops::parse_mode(mode)?, ops::parse_orientation(orientation)?);
+    ops::decode(encoded, Options { mode, apply_orientation, ..Options::default() })
 }
 
 pub(crate) fn system_info() -> Result<String, Error> {

@@ -1,11 +1,10 @@
-//! Whole images for the stateless ops: the executor with a plan that only copies.
+//! Images for the stateless ops: the executor on the calling thread.
 
 use crate::render::{Input, Work, with_scratch};
 use crate::{Error, Level};
-use forebay_core::ports::Stop;
-use forebay_core::{
-    Axis, DType, ImageMeta, ImagePlan, Layout, Limits, Orientation, Pass, Region, Size, Taps, Write,
-};
+use forebay_core::ports::{RenderReport, Stop};
+use forebay_core::recipe::whole;
+use forebay_core::{DType, ImageMeta, ImagePlan, Layout, Limits, Orientation, Size, Write};
 
 /// Which channels come out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,39 +81,48 @@ pub fn decode_into(
             what: format!("expected {channels}x{size} bytes, got {got}"),
         });
     }
-    let orientation = orientation(meta, options.apply_orientation);
-    let axis = |len: u32, flip: bool| Axis {
-        out_len: len,
-        content_start: 0,
-        taps: Taps::Copy(if flip { (0..len).rev().collect() } else { (0..len).collect() }),
+    let write = Write {
+        channels,
+        dtype: DType::UInt8,
+        layout: options.layout,
+        scale: false,
+        normalize: None,
     };
-    let plan = ImagePlan {
-        region: Region::whole(meta.size),
-        transpose: orientation.transpose,
-        passes: vec![Pass {
-            x: axis(size.width, orientation.flip_x),
-            y: axis(size.height, orientation.flip_y),
-            fill: [0; 3],
-            color: vec![],
-            reduce: None,
-        }],
-        write: Write {
-            channels,
-            dtype: DType::UInt8,
-            layout: options.layout,
-            scale: false,
-            normalize: None,
-        },
+    let plan = whole(meta.size, orientation(meta, options.apply_orientation), write);
+    render_into(Pixels::Encoded(bytes), meta, &plan, limits, out).map(|report| report.warnings)
+}
+
+/// Where the pixels of [`render_into`] come from.
+#[derive(Debug, Clone, Copy)]
+pub enum Pixels<'a> {
+    /// An encoded image.
+    Encoded(&'a [u8]),
+    /// Decoded rows of interleaved RGB.
+    Interleaved(&'a [u8]),
+    /// Decoded planes: red, green, blue.
+    Planar(&'a [u8]),
+}
+
+/// Runs `plan` on the image that `meta` describes, on the calling thread, and writes all of `out`.
+///
+/// # Errors
+/// The image is damaged, truncated or of a kind that is not decoded; plan, pixels and `out` do not
+/// fit each other.
+pub fn render_into(
+    pixels: Pixels<'_>,
+    meta: &ImageMeta,
+    plan: &ImagePlan,
+    limits: &Limits,
+    out: &mut [u8],
+) -> Result<RenderReport, Error> {
+    let input = match pixels {
+        Pixels::Encoded(bytes) => Input::Encoded(bytes),
+        Pixels::Interleaved(pixels) => Input::Interleaved(pixels),
+        Pixels::Planar(pixels) => Input::Planar(pixels),
     };
-    let work = Work {
-        input: Input::Encoded(bytes),
-        meta,
-        plan: &plan,
-        limits,
-        level: Level::best(),
-        stop: &Stop::default(),
-    };
-    with_scratch(|scratch| work.run(scratch, out)).map(|report| report.warnings)
+    let (level, stop) = (Level::best(), &Stop::default());
+    let work = Work { input, meta, plan, limits, level, stop };
+    with_scratch(|scratch| work.run(scratch, out))
 }
 
 fn orientation(meta: &ImageMeta, apply: bool) -> Orientation {

@@ -16,7 +16,7 @@ mod render;
 pub mod simd;
 
 pub use backend::CpuBackend;
-pub use decode::{Mode, Options, decode_into, decoded_size};
+pub use decode::{Mode, Options, Pixels, decode_into, decoded_size, render_into};
 pub use error::Error;
 pub use jpeg::version as jpeg_version;
 pub use probe::probe;

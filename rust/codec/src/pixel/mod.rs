@@ -5,5 +5,6 @@
 
 pub mod color;
 pub mod horizontal;
+pub mod sums;
 pub mod vertical;
 pub mod write;

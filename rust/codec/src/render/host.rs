@@ -33,6 +33,22 @@ impl<'a> Host<'a> {
         Self { pixels: Cow::Owned(pixels), size: region.size(), stride, offset, next: 0 }
     }
 
+    /// A region of somebody else's image of `size`.
+    pub(super) fn view<const C: usize>(
+        pixels: &'a [u8],
+        size: Size,
+        region: Region,
+    ) -> Result<Self, Error> {
+        if pixels.len() as u64 != size.pixels() * C as u64 {
+            let what = format!("expected {size}x{C} bytes of rows, got {}", pixels.len());
+            return Err(Error::Invalid { what });
+        }
+        let stride = size.width as usize * C;
+        let offset = region.y as usize * stride + region.x as usize * C;
+        let pixels = Cow::Borrowed(pixels);
+        Ok(Self { pixels, size: region.size(), stride, offset, next: 0 })
+    }
+
     /// Pixels that another decoder made.
     pub(super) fn borrow<const C: usize>(
         pixels: &'a HostPixels,
@@ -66,7 +82,10 @@ impl<'a> Host<'a> {
 
     /// Bytes that were written to make this.
     pub(super) fn owned_bytes(&self) -> u64 {
-        self.pixels.len() as u64
+        match &self.pixels {
+            Cow::Owned(pixels) => pixels.len() as u64,
+            Cow::Borrowed(_) => 0,
+        }
     }
 
     /// Rows and columns change places.

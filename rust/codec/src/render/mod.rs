@@ -7,6 +7,7 @@
 mod check;
 mod host;
 mod pass;
+mod planar;
 mod scratch;
 
 pub(crate) use scratch::with_scratch;
@@ -19,6 +20,7 @@ use forebay_core::ports::{HostPixels, RenderReport, Stop};
 use forebay_core::{Format, ImageMeta, ImagePlan, Limits, Reduce, Size};
 use host::Host;
 use pass::{PassBuffers, Rows};
+use planar::PlanarRows;
 use scratch::Scratch;
 
 /// What the pixels are made from.
@@ -26,6 +28,10 @@ use scratch::Scratch;
 pub(crate) enum Input<'a> {
     Encoded(&'a [u8]),
     Host(&'a HostPixels),
+    /// The whole image, rows of interleaved RGB.
+    Interleaved(&'a [u8]),
+    /// The whole image, a plane per channel.
+    Planar(&'a [u8]),
 }
 
 /// One image's work, but for the memory that it uses.
@@ -86,6 +92,25 @@ impl Work<'_> {
                 whole = Host::crop::<C>(pixels, self.meta.size, plan.region);
             }
             Input::Host(pixels) => whole = Host::borrow::<C>(pixels, plan.region)?,
+            Input::Interleaved(pixels) => {
+                whole = Host::view::<C>(pixels, self.meta.size, plan.region)?;
+            }
+            Input::Planar(pixels) => {
+                let region = plan.region;
+                let mut rows = PlanarRows::<C>::new(pixels, self.meta.size, region)?;
+                let Scratch { passes, writers, .. } = scratch;
+                if !plan.transpose {
+                    return self.passes::<C>(
+                        &mut rows,
+                        region.size(),
+                        passes,
+                        writers,
+                        slot,
+                        report,
+                    );
+                }
+                whole = Host::collect::<C>(&mut rows, region.size())?;
+            }
         }
         report.intermediate_bytes += whole.owned_bytes();
         let mut host = if plan.transpose {

@@ -10,12 +10,14 @@
 
 mod boxes;
 mod check;
+mod direct;
 mod fuse;
 mod line;
 mod resolve;
 mod spec;
 
 pub use check::RecipeError;
+pub use direct::{ResizedCrop, whole};
 pub use spec::{PaddingMode, RecipeSpec, Transform};
 
 use crate::ports::{Fault, Stage};

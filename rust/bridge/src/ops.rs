@@ -1,0 +1,318 @@
+//! The stateless ops: many images at once, by threads that end with the call.
+
+use crate::ffi::{CropOptions, DType, Encoded, NormalizeOptions, TensorOut};
+use crate::guard::Error;
+use crate::tensors::{self, Poll};
+use forebay_codec::{Mode, Options, Pixels, decode_into, decoded_size, probe, render_into};
+use forebay_core::recipe::ResizedCrop;
+use forebay_core::{
+    DType as Core, ErrorKind, Format, ImageMeta, Layout, Limits, Normalize, Orientation, Size,
+    Write,
+};
+use forebay_engine::for_each;
+use std::num::NonZero;
+use std::sync::Mutex;
+
+/// Longest side of an op's result: JPEG's own limit, and far from any overflow.
+const MAX_SIDE: i64 = 65_535;
+
+fn invalid(message: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Invalid, message)
+}
+
+/// 0 stands for the cores that this process may use.
+fn thread_count(threads: u64) -> usize {
+    match usize::try_from(threads) {
+        Ok(0) => std::thread::available_parallelism().map_or(1, NonZero::get),
+        Ok(threads) => threads,
+        Err(_) => usize::MAX,
+    }
+}
+
+pub(crate) fn parse_mode(mode: &str) -> Result<Mode, Error> {
+    match mode {
+        "RGB" => Ok(Mode::Rgb),
+        other => Err(invalid(format!("mode must be \"RGB\", got {other:?}"))),
+    }
+}
+
+pub(crate) fn parse_orientation(orientation: &str) -> Result<bool, Error> {
+    match orientation {
+        "apply" => Ok(true),
+        "ignore" => Ok(false),
+        other => {
+            Err(invalid(format!("orientation must be \"apply\" or \"ignore\", got {other:?}")))
+        }
+    }
+}
+
+/// One image as `(3, H, W)` uint8.
+pub(crate) fn decode(encoded: &[u8], options: Options) -> Result<TensorOut, Error> {
+    let limits = Limits::default();
+    let meta = probe(encoded, &limits)?;
+    let size = decoded_size(&meta, &options);
+    let channels = options.mode.channels();
+    let mut pixels = zeros(1, usize::from(channels), size, 1)?;
+    decode_into(encoded, &meta, &options, &limits, &mut pixels)?;
+    let sizes = [u32::from(channels), size.height, size.width];
+    Ok(tensors::from_bytes(pixels, DType::UInt8, sizes.map(i64::from).to_vec()))
+}
+
+/// Memory for `count` images that nobody has touched yet.
+pub(crate) fn zeros(
+    count: usize,
+    channels: usize,
+    size: Size,
+    element: usize,
+) -> Result<Vec<u8>, Error> {
+    let bytes = usize::try_from(size.pixels())
+        .ok()
+        .and_then(|pixels| pixels.checked_mul(channels * element)?.checked_mul(count))
+        .filter(|bytes| isize::try_from(*bytes).is_ok());
+    let message = || format!("{count} images of {channels}x{size} do not fit the address space");
+    bytes.map(|bytes| vec![0; bytes]).ok_or_else(|| Error::new(ErrorKind::Memory, message()))
+}
+
+/// What became of each item: its error, if any, with the item's number.
+struct Outcomes(Mutex<Vec<(usize, Error)>>);
+
+impl Outcomes {
+    fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    fn note(&self, item: usize, outcome: Result<(), Error>) {
+        if let Err(error) = outcome {
+            self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((item, error));
+        }
+    }
+
+    /// Which items succeeded; the first error by number if `strict`.
+    fn ok(self, items: usize, strict: bool) -> Result<Vec<u8>, Error> {
+        let errors = self.0.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut ok = vec![1; items];
+        for (item, _) in &errors {
+            ok[*item] = 0;
+        }
+        match errors.into_iter().min_by_key(|(item, _)| *item) {
+            Some((item, error)) if strict => Err(error.about(&format!("encoded[{item}]"))),
+            _ => Ok(ok),
+        }
+    }
+}
+
+fn mask(ok: Vec<u8>) -> TensorOut {
+    let items = i64::try_from(ok.len()).expect("a list's length fits an i64");
+    tensors::from_bytes(ok, DType::Bool, vec![items])
+}
+
+/// Images of their own sizes; then which of them are there.
+pub(crate) fn decode_images(
+    encoded: &[Encoded],
+    mode: &str,
+    orientation: &str,
+    strict: bool,
+    threads: u64,
+) -> Result<Poll, Error> {
+    let options = Options {
+        mode: parse_mode(mode)?,
+        layout: Layout::Contiguous,
+        apply_orientation: parse_orientation(orientation)?,
+    };
+    let slots: Vec<Mutex<Option<TensorOut>>> = encoded.iter().map(|_| Mutex::new(None)).collect();
+    let outcomes = Outcomes::new();
+    for_each(thread_count(threads), (0..encoded.len()).collect(), |item: usize| {
+        let image = decode(encoded[item].bytes, options).map(|image| {
+            *slots[item].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(image);
+        });
+        outcomes.note(item, image);
+    })?;
+    let ok = outcomes.ok(encoded.len(), strict)?;
+    let channels = i64::from(options.mode.channels());
+    let missing = || tensors::from_bytes(Vec::new(), DType::UInt8, vec![channels, 0, 0]);
+    let image = |slot: Mutex<Option<TensorOut>>| {
+        let slot = slot.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        slot.unwrap_or_else(missing)
+    };
+    let mut tensors: Vec<TensorOut> = slots.into_iter().map(image).collect();
+    tensors.push(mask(ok));
+    Ok(Poll::new(String::new(), tensors))
+}
+
+/// A batch of crops, `(N, 3, H, W)` uint8; then which of them are there.
+pub(crate) fn decode_resized_crop(
+    encoded: &[Encoded],
+    boxes: &[i64],
+    orientation: &str,
+    strict: bool,
+    options: &CropOptions,
+) -> Result<Poll, Error> {
+    let apply_orientation = parse_orientation(orientation)?;
+    let crops = Crops::new(options, boxes, &[], encoded.len())?;
+    let write = Write {
+        channels: 3,
+        dtype: Core::UInt8,
+        layout: Layout::Contiguous,
+        scale: false,
+        normalize: None,
+    };
+    let limits = Limits::default();
+    let outcomes = Outcomes::new();
+    let mut batch = zeros(encoded.len(), 3, crops.size, 1)?;
+    let items = batch.chunks_exact_mut(crops.item(1)).enumerate().collect();
+    for_each(thread_count(options.threads), items, |(item, out): (usize, &mut [u8])| {
+        let outcome = (|| {
+            let bytes = encoded[item].bytes;
+            let meta = probe(bytes, &limits)?;
+            let orientation =
+                if apply_orientation { meta.orientation } else { Orientation::default() };
+            let plan = crops.of(item).plan(meta.size, orientation, write);
+            let plan = plan.map_err(invalid)?;
+            let rendered = render_into(Pixels::Encoded(bytes), &meta, &plan, &limits, out);
+            if rendered.is_err() {
+                // What was rendered before the damage is no part of the result.
+                out.fill(0);
+            }
+            Ok(rendered.map(|_| ())?)
+        })();
+        outcomes.note(item, outcome);
+    })?;
+    let ok = outcomes.ok(encoded.len(), strict)?;
+    let sizes = crops.batch_sizes(encoded.len());
+    let batch = tensors::from_bytes(batch, DType::UInt8, sizes);
+    Ok(Poll::new(String::new(), vec![batch, mask(ok)]))
+}
+
+/// Crops of decoded images, normalised: `(N, 3, H, W)`.
+pub(crate) fn resized_crop_normalize(
+    images: &[u8],
+    shape: [i64; 4],
+    interleaved: bool,
+    boxes: &[i64],
+    flip: &[bool],
+    options: &CropOptions,
+    normalize: &NormalizeOptions,
+) -> Result<TensorOut, Error> {
+    let [count, channels, height, width] = shape;
+    let side = |side: i64| u32::try_from(side).ok().filter(|&side| side > 0);
+    let (Some(height), Some(width), 3) = (side(height), side(width), channels) else {
+        let message = format!("images must be (N, 3, H, W) with pixels, got {shape:?}");
+        return Err(invalid(message));
+    };
+    let count = usize::try_from(count).map_err(invalid)?;
+    let size = Size { width, height };
+    let crops = Crops::new(options, boxes, flip, count)?;
+    let write = normalize_write(normalize)?;
+    let meta = ImageMeta {
+        format: Format::Png,
+        size,
+        orientation: Orientation::default(),
+        components: 3,
+        progressive: false,
+        bytes: 0,
+    };
+    let element = write.dtype.size();
+    let mut batch = zeros(count, 3, crops.size, element)?;
+    let outcomes = Outcomes::new();
+    let inputs = images.chunks_exact((3 * size.pixels()).try_into().map_err(invalid)?);
+    let outputs = batch.chunks_exact_mut(crops.item(element));
+    let items = inputs.zip(outputs).enumerate().collect();
+    let job = |(item, (image, out)): (usize, (&[u8], &mut [u8]))| {
+        let outcome = (|| {
+            let pixels =
+                if interleaved { Pixels::Interleaved(image) } else { Pixels::Planar(image) };
+            let plan = crops.of(item).plan(size, Orientation::default(), write);
+            let plan = plan.map_err(invalid)?;
+            Ok(render_into(pixels, &meta, &plan, &Limits::default(), out).map(|_| ())?)
+        })();
+        outcomes.note(item, outcome);
+    };
+    for_each(thread_count(options.threads), items, job)?;
+    let errors = outcomes.0.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some((item, error)) = errors.into_iter().min_by_key(|(item, _)| *item) {
+        return Err(error.about(&format!("images[{item}]")));
+    }
+    Ok(tensors::from_bytes(batch, write.dtype.into(), crops.batch_sizes(count)))
+}
+
+fn normalize_write(options: &NormalizeOptions) -> Result<Write, Error> {
+    let three = |name: &str, values: &[f64]| -> Result<[f32; 3], Error> {
+        #[allow(clippy::cast_possible_truncation, reason = "normalisation is done in float32")]
+        let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+        values.try_into().map_err(|values: Vec<f32>| {
+            invalid(format!("{name} must hold 3 numbers, got {}", values.len()))
+        })
+    };
+    let (mean, std) = (three("mean", options.mean)?, three("std", options.std)?);
+    if let Some(value) = std.iter().find(|value| !value.is_finite() || **value <= 0.0) {
+        return Err(invalid(format!("std must be positive, got {value}")));
+    }
+    let dtype = match options.dtype {
+        DType::Float16 => Core::Float16,
+        DType::BFloat16 => Core::BFloat16,
+        DType::Float32 => Core::Float32,
+        _ => return Err(invalid("dtype must be float16, bfloat16 or float32")),
+    };
+    let (layout, normalize) = (Layout::Contiguous, Some(Normalize { mean, std }));
+    Ok(Write { channels: 3, dtype, layout, scale: true, normalize })
+}
+
+/// The crops of a batch, checked.
+struct Crops<'a> {
+    size: Size,
+    interpolation: forebay_core::coeffs::Interpolation,
+    antialias: bool,
+    boxes: &'a [[i64; 4]],
+    flip: &'a [bool],
+}
+
+impl<'a> Crops<'a> {
+    fn new(
+        options: &CropOptions,
+        boxes: &'a [i64],
+        flip: &'a [bool],
+        items: usize,
+    ) -> Result<Self, Error> {
+        let side = |side: i64| {
+            let fits = Some(side).filter(|side| (1..=MAX_SIDE).contains(side));
+            fits.and_then(|side| u32::try_from(side).ok())
+        };
+        let (Some(height), Some(width)) = (side(options.height), side(options.width)) else {
+            let (height, width) = (options.height, options.width);
+            return Err(invalid(format!(
+                "size must be (height, width) of 1..={MAX_SIDE}, got ({height}, {width})"
+            )));
+        };
+        let interpolation = crate::options::parse("interpolation", options.interpolation)?;
+        let (boxes, rest) = boxes.as_chunks::<4>();
+        if !rest.is_empty() || (!boxes.is_empty() && boxes.len() != items) {
+            let rows = boxes.len();
+            return Err(invalid(format!("boxes must be ({items}, 4) int64, got {rows} rows")));
+        }
+        if !flip.is_empty() && flip.len() != items {
+            return Err(invalid(format!("flip must be ({items},) bool, got {}", flip.len())));
+        }
+        let antialias = options.antialias;
+        Ok(Self { size: Size { width, height }, interpolation, antialias, boxes, flip })
+    }
+
+    fn of(&self, item: usize) -> ResizedCrop {
+        ResizedCrop {
+            bounds: self.boxes.get(item).copied(),
+            size: self.size,
+            interpolation: self.interpolation,
+            antialias: self.antialias,
+            flip: self.flip.get(item).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Bytes of one image of the batch.
+    fn item(&self, element: usize) -> usize {
+        3 * element * self.size.width as usize * self.size.height as usize
+    }
+
+    fn batch_sizes(&self, items: usize) -> Vec<i64> {
+        let items = i64::try_from(items).expect("a list's length fits an i64");
+        vec![items, 3, i64::from(self.size.height), i64::from(self.size.width)]
+    }
+}
