@@ -16,6 +16,7 @@ import torch
 __all__ = [
     "CenterCrop",
     "ColorJitter",
+    "Crop",
     "Normalize",
     "RandomCrop",
     "RandomHorizontalFlip",
@@ -32,7 +33,7 @@ DTYPES = {
     torch.bfloat16: "bfloat16",
     torch.float32: "float32",
 }
-_INTERPOLATIONS = ("bilinear", "bicubic", "nearest", "nearest-exact")
+INTERPOLATIONS = ("bilinear", "bicubic", "nearest", "nearest-exact")
 # Pillow's numbers, which torchvision accepts too.
 _PILLOW_INTERPOLATIONS = {0: "nearest", 2: "bilinear", 3: "bicubic"}
 
@@ -119,6 +120,27 @@ class CenterCrop(Transform):
     def __post_init__(self) -> None:
         """Checks and normalises the arguments."""
         self._set(size=_pair(self, self.size))
+
+
+@dataclass(frozen=True)
+class Crop(Transform):
+    """Crops the same place of every image, as torchvision's ``functional.crop`` does.
+
+    What lies outside the image is black.
+    """
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        for name in ("top", "left"):
+            if not _is_int(getattr(self, name)):
+                raise self._wrong(name, getattr(self, name), "an int")
+        for name in ("height", "width"):
+            _sides(self, getattr(self, name), name)
 
 
 @dataclass(frozen=True)
@@ -266,6 +288,15 @@ def dtype_name(dtype: object, argument: str) -> str:
     raise kind(f"{argument} must be one of {right}, got {dtype!r}")
 
 
+def interpolation_name(given: object) -> str | None:
+    """The core's name of a filter; None if it is none of those offered."""
+    if isinstance(given, int):
+        name = _PILLOW_INTERPOLATIONS.get(given, "")
+    else:
+        name = given if isinstance(given, str) else getattr(given, "value", "")
+    return name if name in INTERPOLATIONS else None
+
+
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -313,12 +344,8 @@ def _check_probability(owner: Transform, p: object) -> None:
 
 
 def _resampling(owner: RandomResizedCrop | Resize) -> dict[str, Any]:
-    given = owner.interpolation
-    if isinstance(given, int):
-        name = _PILLOW_INTERPOLATIONS.get(given, str(given))
-    else:
-        name = given if isinstance(given, str) else getattr(given, "value", repr(given))
-    if name not in _INTERPOLATIONS:
-        right = "one of " + ", ".join(_INTERPOLATIONS)
-        raise owner._wrong("interpolation", given, right)
+    name = interpolation_name(owner.interpolation)
+    if name is None:
+        right = "one of " + ", ".join(INTERPOLATIONS)
+        raise owner._wrong("interpolation", owner.interpolation, right)
     return {"interpolation": name, "antialias": _flag(owner, "antialias", owner.antialias)}

@@ -84,6 +84,7 @@ fn output_size(transform: &Transform) -> Option<[u32; 2]> {
         Transform::RandomResizedCrop { size, .. }
         | Transform::CenterCrop { size }
         | Transform::RandomCrop { size, .. } => Some(*size),
+        Transform::Crop { height, width, .. } => Some([*height, *width]),
         Transform::Resize { size, .. } => <[u32; 2]>::try_from(size.as_slice()).ok(),
         Transform::RandomHorizontalFlip { .. }
         | Transform::RandomVerticalFlip { .. }
@@ -186,6 +187,7 @@ fn check_arguments(transform: &Transform) -> Result<(), String> {
             }
         }
         Transform::CenterCrop { size } => check_sides(size),
+        Transform::Crop { height, width, .. } => check_sides(&[*height, *width]),
         Transform::RandomCrop { size, padding, .. } => {
             check_sides(size)?;
             match padding.iter().flatten().find(|side| **side > MAX_SIDE) {

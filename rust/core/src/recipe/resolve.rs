@@ -92,6 +92,11 @@ fn resolve_one(
                 fill: [0; 3],
             });
         }
+        Transform::Crop { top, left, height, width } => {
+            let size = Size { width: *width, height: *height };
+            let (x, y) = (i64::from(*left), i64::from(*top));
+            steps.push(Step::Crop { x, y, size, fill: [0; 3] });
+        }
         Transform::RandomCrop { size: [height, width], padding, pad_if_needed, fill, .. } => {
             let [left, top, right, bottom] = padding.unwrap_or_default();
             let x = random_crop(size.width, *width, [left, right], *pad_if_needed, draws);

@@ -47,6 +47,13 @@ pub enum Transform {
     CenterCrop {
         size: [u32; 2],
     },
+    /// `functional.crop` with torchvision's arguments: the same place of every image.
+    Crop {
+        top: i32,
+        left: i32,
+        height: u32,
+        width: u32,
+    },
     RandomCrop {
         size: [u32; 2],
         /// Left, top, right, bottom.
@@ -104,6 +111,7 @@ impl Transform {
             Self::RandomResizedCrop { .. } => "RandomResizedCrop",
             Self::Resize { .. } => "Resize",
             Self::CenterCrop { .. } => "CenterCrop",
+            Self::Crop { .. } => "Crop",
             Self::RandomCrop { .. } => "RandomCrop",
             Self::RandomHorizontalFlip { .. } => "RandomHorizontalFlip",
             Self::RandomVerticalFlip { .. } => "RandomVerticalFlip",

@@ -94,6 +94,18 @@ fn what_does_not_commute_closes_a_pass() {
 }
 
 #[test]
+fn a_fixed_crop_joins_the_resize_before_it() {
+    let json = r#"{"transforms": [{"name": "Resize", "size": [576, 1024]},
+        {"name": "Crop", "top": 204, "left": 0, "height": 372, "width": 1024}]}"#;
+    let recipe = recipe(json).unwrap();
+    let plan = recipe.plan_image(&meta(1600, 900, 1), EpochKey::new(0, 0), 0).unwrap();
+    assert_eq!(plan.passes.len(), 1);
+    assert_eq!(plan.passes[0].size(), Size { width: 1024, height: 372 });
+    // Row 204 of 576 has its centre at 319.5 of 900 and a triangle of 1.56 around it.
+    assert_eq!((plan.region.y, plan.region.y + plan.region.height), (318, 900));
+}
+
+#[test]
 fn cropping_away_and_padding_again_shows_fill() {
     let json = r#"{"transforms": [{"name": "CenterCrop", "size": [1, 3]},
         {"name": "CenterCrop", "size": [1, 7]}]}"#;
