@@ -144,7 +144,8 @@ int fb_jpeg_open(struct fb_jpeg* jpeg, const uint8_t* bytes, size_t len, fb_jpeg
 }
 
 /* Fancy upsampling mixes each chroma sample with its neighbours, and a cropped row ends as if the
- * image did: one iMCU more on either side keeps the asked columns exact (PIX-1).
+ * image did: one iMCU more on either side keeps the asked columns exact (PIX-1). Where scans of a
+ * progressive file are missing, blocks are smoothed by those up to two away: two iMCUs more.
  */
 int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width,
                   struct fb_jpeg_columns* columns) {
@@ -162,9 +163,10 @@ int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width,
     fb_jpeg_close(jpeg);
     return misuse(jpeg, "columns outside the image");
   }
+  const uint64_t margin = jpeg->info.progressive_mode ? 3 * step : step;
   uint64_t first = x / step * step;
-  first = first >= step ? first - step : 0;
-  uint64_t end = ((uint64_t)x + width + step - 1) / step * step + step;
+  first = first >= margin ? first - margin : 0;
+  uint64_t end = ((uint64_t)x + width + step - 1) / step * step + margin;
   end = end < whole ? end : whole;
   JDIMENSION crop_x = (JDIMENSION)first;
   JDIMENSION crop_width = (JDIMENSION)(end - first);

@@ -58,7 +58,8 @@ pub(crate) fn decode(encoded: &[u8], options: Options) -> Result<TensorOut, Erro
     Ok(tensors::from_bytes(pixels, DType::UInt8, sizes.map(i64::from).to_vec()))
 }
 
-/// Memory for `count` images that nobody has touched yet.
+/// Zeros for `count` images.
+#[allow(clippy::slow_vector_initialization, reason = "`vec!` ends the process without memory")]
 pub(crate) fn zeros(
     count: usize,
     channels: usize,
@@ -69,8 +70,17 @@ pub(crate) fn zeros(
         .ok()
         .and_then(|pixels| pixels.checked_mul(channels * element)?.checked_mul(count))
         .filter(|bytes| isize::try_from(*bytes).is_ok());
-    let message = || format!("{count} images of {channels}x{size} do not fit the address space");
-    bytes.map(|bytes| vec![0; bytes]).ok_or_else(|| Error::new(ErrorKind::Memory, message()))
+    let mut memory = Vec::new();
+    match bytes {
+        Some(bytes) if memory.try_reserve_exact(bytes).is_ok() => {
+            memory.resize(bytes, 0);
+            Ok(memory)
+        }
+        _ => {
+            let message = format!("cannot allocate {count} images of {channels}x{size}");
+            Err(Error::new(ErrorKind::Memory, message))
+        }
+    }
 }
 
 /// What became of each item: its error, if any, with the item's number.

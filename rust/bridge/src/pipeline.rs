@@ -55,7 +55,7 @@ impl Pipeline {
         let fingerprint = Fingerprint::default()
             .with(&source.fingerprint().to_le_bytes())
             .with(options.recipe.get().as_bytes())
-            .with(&[u8::from(apply_orientation)]);
+            .with(&[u8::from(apply_orientation), u8::from(shuffles(&options.feed))]);
         let backend = CpuBackend::new(limits);
         let parts = Parts {
             source: Arc::clone(&source),
@@ -78,17 +78,20 @@ impl Pipeline {
     }
 
     pub(crate) fn start(&self, epoch: u64, position: u64) -> Result<(), Error> {
-        if let Some(pushed) = &self.pushed {
-            pushed.clear();
+        // The old epoch's requests are refused after it has ended, so that they are no faults of it.
+        let forgotten = self.pushed.as_ref().map(|pushed| pushed.clear());
+        let started = self.engine.start_epoch(epoch, position);
+        if let Some(forgotten) = forgotten {
+            forgotten.refuse();
         }
-        Ok(self.engine.start_epoch(epoch, position)?)
+        Ok(started?)
     }
 
     pub(crate) fn next(&self, timeout_ms: u64) -> Result<Poll, Error> {
         match self.engine.next(Duration::from_millis(timeout_ms))? {
             Next::Pending => Ok(Poll::default()),
             Next::End => Ok(Poll::new(r#"{"kind":"end"}"#.into(), Vec::new())),
-            Next::Batch(batch) => Ok(batch_poll(&batch)),
+            Next::Batch(batch) => Ok(batch_poll(&batch, self.pushed.is_some())),
         }
     }
 
@@ -239,6 +242,14 @@ fn parse_labels(labels: &LabelsIn) -> Result<Option<Labels>, Error> {
     Ok(Some(Labels { dtype, shape, elements: labels.elements.to_vec() }))
 }
 
+/// Whether positions stand for other samples in every epoch; a state means nothing without it.
+fn shuffles(feed: &FeedOptions) -> bool {
+    match feed {
+        FeedOptions::Ordered { shuffle, .. } => *shuffle,
+        FeedOptions::Pushed { .. } => false,
+    }
+}
+
 fn engine_config(engine: &EngineOptions, feed: &FeedOptions) -> EngineConfig {
     let feed = match *feed {
         FeedOptions::Ordered { seed, shuffle, batch_size, rank, world_size, last_batch } => {
@@ -276,6 +287,9 @@ struct BatchInfo<'a> {
     failures: Vec<FailureInfo<'a>>,
     /// Number of the failure to raise.
     raise: Option<usize>,
+    /// The request that each slot's sample answered; for pushed sources, which keep labels by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<&'a [u64]>,
 }
 
 #[derive(serde::Serialize)]
@@ -286,9 +300,11 @@ struct FailureInfo<'a> {
     stage: &'static str,
     reason: &'a str,
     attempt: u16,
+    /// Names the request of a pushed source.
+    token: u64,
 }
 
-fn batch_poll(batch: &engine::Batch) -> Poll {
+fn batch_poll(batch: &engine::Batch, pushed: bool) -> Poll {
     let failures = batch.failures.iter().map(|failure| FailureInfo {
         position: failure.position,
         index: failure.index,
@@ -296,6 +312,7 @@ fn batch_poll(batch: &engine::Batch) -> Poll {
         stage: failure.stage.name(),
         reason: &failure.reason,
         attempt: failure.attempt,
+        token: failure.token,
     });
     let info = BatchInfo {
         kind: if batch.slab.is_some() { "batch" } else { "failed" },
@@ -303,6 +320,7 @@ fn batch_poll(batch: &engine::Batch) -> Poll {
         next_position: batch.next_position,
         failures: failures.collect(),
         raise: batch.raise,
+        tokens: pushed.then_some(&batch.tokens),
     };
     let samples = i64::try_from(batch.indices.len()).expect("a batch's length fits an i64");
     let numbers =

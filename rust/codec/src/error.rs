@@ -92,6 +92,15 @@ impl Error {
         Self::Truncated { what: what.into() }
     }
 
+    /// `count` bytes of `value`, or an error instead of the abort that `vec!` would be.
+    pub(crate) fn filled(value: u8, count: usize, what: &str) -> Result<Vec<u8>, Self> {
+        let mut bytes = Vec::new();
+        let what = || format!("{count} bytes for {what}");
+        bytes.try_reserve_exact(count).map_err(|_| Self::Memory { what: what() })?;
+        bytes.resize(count, value);
+        Ok(bytes)
+    }
+
     pub(crate) fn internal(what: impl Into<String>) -> Self {
         Self::Internal { what: what.into() }
     }

@@ -63,12 +63,13 @@ pub(crate) fn decode(
         .output_line_size(meta.size.width)
         .ok_or_else(|| Error::Memory { what: "a PNG row".to_owned() })?;
     let missing = if depth == 8 { MISSING } else { 0 };
-    let mut packed = vec![missing; line * meta.size.height as usize];
+    let rows = line * meta.size.height as usize;
+    let mut packed = Error::filled(missing, rows, "a PNG")?;
     match reader.next_frame(&mut packed) {
         Err(error) if !(limits.accept_truncated && is_eof(&error)) => return Err(convert(&error)),
         _ => {}
     }
-    let mut out = vec![0; pixels * channels.count()];
+    let mut out = Error::filled(0, pixels * channels.count(), "a PNG's pixels")?;
     for (packed, out) in
         packed.chunks_exact(line).zip(out.chunks_exact_mut(width * channels.count()))
     {

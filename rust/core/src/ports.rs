@@ -81,6 +81,13 @@ pub struct Request {
 
 /// Receives records in any order, from any thread.
 pub trait RecordSink: Send + Sync {
+    /// Called by sources that know a record's size before they read it. False: there is no room
+    /// for it now; the source drops the request, which will come again.
+    fn admit(&self, token: Token, bytes: u64) -> bool {
+        let _ = (token, bytes);
+        true
+    }
+
     /// The record that `token` asked for, or why there is none.
     fn deliver(&self, token: Token, record: Result<Record, Fault>);
 }
@@ -104,7 +111,7 @@ pub trait Source: Send + Sync {
     /// How users name the sample: a path, or shard and offset.
     fn key(&self, index: u64) -> String;
 
-    /// Reads; every request completes exactly once. May block on I/O: the engine calls it from
+    /// Reads; every request that was not refused by `admit` completes exactly once. May block on I/O: the engine calls it from
     /// threads that wait.
     fn request(&self, requests: &[Request], sink: &Arc<dyn RecordSink>);
 }

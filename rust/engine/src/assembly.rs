@@ -8,7 +8,7 @@ use crate::budget::Permit;
 use crate::feed::Feed;
 use crate::{Batch, Error, Failure, OnError};
 use forebay_core::order::{BatchTickets, Ticket};
-use forebay_core::ports::{Fault, Pixels, Slot};
+use forebay_core::ports::{Fault, Pixels, Slot, Token};
 use forebay_core::{Bytes, ImageMeta, ImagePlan, Record};
 use forebay_slab::{SealedSlab, Slab};
 use std::collections::VecDeque;
@@ -81,6 +81,7 @@ enum Fate {
 struct Attempt {
     index: u64,
     number: u16,
+    token: Token,
     fault: Fault,
 }
 
@@ -89,6 +90,10 @@ struct Attempt {
 pub(crate) struct Sample {
     index: u64,
     attempt: u16,
+    /// The source's request for it.
+    pub(crate) token: Token,
+    /// Bytes of its record, as far as the source told before reading.
+    pub(crate) announced: Option<u64>,
     pub(crate) size: [i64; 2],
     /// By field; `None` while the renderer has it, and for fields that are not rendered.
     pub(crate) slots: Vec<Option<Box<dyn Slot>>>,
@@ -201,6 +206,8 @@ impl Assembly {
             Ok(Sample {
                 index: ticket.index,
                 attempt: 0,
+                token: 0,
+                announced: None,
                 size: [0, 0],
                 slots: slots.collect::<Result<_, forebay_slab::Error>>()?,
                 elements: Vec::new(),
@@ -240,6 +247,14 @@ impl Assembly {
         self.open == 0
     }
 
+    /// Whether a single read is all that is under way.
+    pub(crate) fn alone_but_for_one_read(&self) -> bool {
+        self.reading <= 1
+            && self.preparing + self.prepare.len() == 0
+            && self.decoding + self.rendering + self.render.len() == 0
+            && self.decode.iter().all(VecDeque::is_empty)
+    }
+
     /// Whether work of this batch waits for a worker.
     pub(crate) fn queued(&self) -> bool {
         let decodes = self.decode.iter().any(|queue| !queue.is_empty());
@@ -258,7 +273,13 @@ impl Assembly {
         let elements = std::mem::take(&mut sample.elements);
         let fill = if let Some((_, fault)) = sample.fault.take() {
             sample.size = [0, 0];
-            sample.attempts.push(Attempt { index: sample.index, number: sample.attempt, fault });
+            sample.attempts.push(Attempt {
+                index: sample.index,
+                number: sample.attempt,
+                token: sample.token,
+                fault,
+            });
+            sample.announced = None;
             let position = self.tickets[number].position;
             if policy == OnError::Replace
                 && sample.attempt < OnError::ATTEMPTS
@@ -303,6 +324,7 @@ impl Assembly {
                 stage: bad.fault.stage,
                 reason: bad.fault.reason.clone(),
                 attempt: bad.number,
+                token: bad.token,
             }));
         }
         let slab = match raise {
@@ -319,6 +341,7 @@ impl Assembly {
             batch: Box::new(Batch {
                 epoch,
                 indices: self.samples.iter().map(Sample::index).collect(),
+                tokens: self.samples.iter().map(|sample| sample.token).collect(),
                 positions: self.tickets.iter().map(|ticket| ticket.position).collect(),
                 valid: self
                     .samples

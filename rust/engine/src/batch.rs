@@ -1,6 +1,6 @@
 //! A batch as it is handed out.
 
-use forebay_core::ports::Stage;
+use forebay_core::ports::{Stage, Token};
 use forebay_slab::SealedSlab;
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ pub struct Failure {
     pub reason: String,
     /// 0 for the slot's own sample, from 1 on for its replacements.
     pub attempt: u16,
+    /// The source's request for it.
+    pub token: Token,
 }
 
 /// One batch, handed out in the epoch's order.
@@ -30,6 +32,8 @@ pub struct Batch {
     pub indices: Vec<u64>,
     /// Position of each slot.
     pub positions: Vec<u64>,
+    /// The source's request for the sample in each slot.
+    pub tokens: Vec<Token>,
     /// False for pads and for samples that are not there.
     pub valid: Vec<bool>,
     /// `(height, width)` of each sample's first image as the recipe sees it; zeros where it is not

@@ -29,7 +29,8 @@ pub(crate) fn field_infos(schema: &Schema, specs: &[FieldSpec]) -> Result<Vec<Fi
             return Err(Error::Parts { reason });
         }
         let skip = match (spec.ragged, field.kind, spec.dtype) {
-            (true, _, _) => Vec::new(),
+            // Rendered slots are zeroed in place.
+            (true, _, _) | (_, FieldKind::Image | FieldKind::Mask, _) => Vec::new(),
             (false, FieldKind::Tensor, DType::Int64) => {
                 field.skip_value.to_ne_bytes().repeat(item / size_of::<i64>())
             }

@@ -209,10 +209,10 @@ impl State {
                 };
                 batch.reading += 1;
                 let token = self.token();
+                batch.samples[sample].token = token;
                 let at = At { run: run.id, batch: run.first + number as u64, sample };
-                let permit = budget
-                    .take(self.largest_record, true)
-                    .expect("forced permits are always given");
+                let expected = batch.samples[sample].announced.unwrap_or(self.largest_record);
+                let permit = budget.take(expected, true).expect("forced permits are always given");
                 let reading = Reading { at, permit, started: Instant::now(), share: 1 };
                 self.reads.insert(token, reading);
                 requests.push(Request { token, index: batch.samples[sample].index() });
@@ -228,13 +228,14 @@ impl State {
     }
 
     /// Whether the batch's next read may start. A record's size is known only once it is there:
-    /// the largest so far stands for it, and as long as few have been seen few are asked for.
+    /// the largest so far stands for it, unless the source has announced it; as long as few have
+    /// been seen few are asked for.
     fn read_fits(&self, batch: &Assembly, due: bool, budget: &Budget, spare: u64) -> bool {
-        let alone = batch.reading + batch.preparing + batch.prepare.len() == 0
-            && batch.decoding + batch.rendering + batch.render.len() == 0
-            && batch.decode.iter().all(VecDeque::is_empty);
+        let alone = batch.reading == 0 && batch.alone_but_for_one_read();
         let known = (self.reads.len() as u64) < self.records_seen + 1;
-        (due && alone) || (known && budget.fits(self.largest_record.saturating_add(spare)))
+        let announced = batch.unread.front().and_then(|&next| batch.samples[next].announced);
+        let expected = announced.unwrap_or(self.largest_record);
+        (due && alone) || (known && budget.fits(expected.saturating_add(spare)))
     }
 
     fn start_decodes(

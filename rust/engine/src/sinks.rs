@@ -15,6 +15,37 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 impl RecordSink for Shared {
+    fn admit(&self, token: Token, bytes: u64) -> bool {
+        let mut state = self.lock();
+        let Some(reading) = state.reads.get(&token) else {
+            return false;
+        };
+        // Most records are no larger than what was set aside for them.
+        if bytes <= reading.permit.bytes() {
+            return true;
+        }
+        let (at, more) = (reading.at, bytes - reading.permit.bytes());
+        let room = self.budget.fits(more);
+        let Some(run) = &mut state.run else {
+            return false;
+        };
+        let due = at.batch == run.first;
+        let Some(batch) = run.batch(at) else {
+            return false;
+        };
+        batch.samples[at.sample].announced = Some(bytes);
+        if room || (due && batch.alone_but_for_one_read()) {
+            if let Some(reading) = state.reads.get_mut(&token) {
+                reading.permit.resize(bytes);
+            }
+            return true;
+        }
+        batch.reading -= 1;
+        batch.unread.push_front(at.sample);
+        state.reads.remove(&token);
+        false
+    }
+
     fn deliver(&self, token: Token, record: Result<Record, Fault>) {
         let mut state = self.lock();
         let Some(mut reading) = state.reads.remove(&token) else {

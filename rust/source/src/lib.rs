@@ -17,5 +17,5 @@ pub use error::Error;
 pub use folder::{FolderScan, scan_folder};
 pub use list::{FileList, Labels};
 pub use names::Names;
-pub use pushed::{Pushed, PushedLen};
+pub use pushed::{Forgotten, Pushed, PushedLen};
 pub use read::read_file;

@@ -1,6 +1,7 @@
 //! Files named by a list, with labels beside them.
 
-use crate::{Error, Names, read_file};
+use crate::read::read_file_if;
+use crate::{Error, Names};
 use forebay_core::ports::{Fault, RecordSink, Request, Source, Stage};
 use forebay_core::state::Fingerprint;
 use forebay_core::{Bytes, DType, Field, Record, Schema, Value};
@@ -64,19 +65,21 @@ impl FileList {
         self.root.join(OsStr::from_bytes(self.names.get(index)))
     }
 
-    fn record(&self, index: u64) -> Result<Record, Fault> {
+    /// The record, unless `admit` refuses its size.
+    fn record(&self, index: u64, admit: impl FnOnce(u64) -> bool) -> Result<Option<Record>, Fault> {
         let index = usize::try_from(index).ok().filter(|&index| index < self.names.len());
         let Some(index) = index else {
             let reason = format!("index is past the end of {} files", self.names.len());
             return Err(Fault::new(Stage::Read, reason));
         };
-        let mut values = vec![Value::Encoded(Bytes::new(read_file(&self.path(index))?))];
+        let Some(bytes) = read_file_if(&self.path(index), admit)? else { return Ok(None) };
+        let mut values = vec![Value::Encoded(Bytes::new(bytes))];
         if let Some(labels) = &self.labels {
             let item = labels.item_bytes();
             values
                 .push(Value::Elements(labels.elements[index * item..(index + 1) * item].to_vec()));
         }
-        Ok(Record { values })
+        Ok(Some(Record { values }))
     }
 }
 
@@ -104,7 +107,10 @@ impl Source for FileList {
 
     fn request(&self, requests: &[Request], sink: &Arc<dyn RecordSink>) {
         for request in requests {
-            sink.deliver(request.token, self.record(request.index));
+            let admit = |bytes| sink.admit(request.token, bytes);
+            if let Some(record) = self.record(request.index, admit).transpose() {
+                sink.deliver(request.token, record);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Rust never calls Python. Requests wait in a queue until a thread of Python's takes them, runs
 //! the user's code, and supplies bytes or a fault for each.
 
-use forebay_core::ports::{Fault, RecordSink, Request, Source, Token};
+use forebay_core::ports::{Fault, RecordSink, Request, Source, Stage, Token};
 use forebay_core::{Bytes, Field, Record, Schema, Value};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -67,20 +67,38 @@ impl Pushed {
         }
     }
 
-    /// Forgets every request (a new epoch begins); later answers to them are dropped.
-    pub fn clear(&self) {
+    /// Forgets every request (a new epoch begins); later answers to them are dropped. What was
+    /// forgotten is to be refused once nobody wants it any more.
+    pub fn clear(&self) -> Forgotten {
         let mut queue = self.lock();
-        let forgotten = std::mem::take(&mut queue.sinks);
         queue.waiting.clear();
-        drop(queue);
-        drop(forgotten);
+        Forgotten(std::mem::take(&mut queue.sinks))
     }
 
     /// Wakes everyone who waits for requests; there will be none.
     pub fn close(&self) {
         self.lock().closed = true;
-        self.clear();
         self.asked.notify_all();
+        self.clear().refuse();
+    }
+}
+
+/// Requests that will not be answered.
+#[must_use]
+pub struct Forgotten(HashMap<Token, Arc<dyn RecordSink>>);
+
+impl Forgotten {
+    /// Completes them: every request completes once, or whoever waits counts it for ever.
+    pub fn refuse(self) {
+        for (token, sink) in self.0 {
+            sink.deliver(token, Err(Fault::new(Stage::Dataset, "the request was withdrawn")));
+        }
+    }
+}
+
+impl std::fmt::Debug for Forgotten {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Forgotten({} requests)", self.0.len())
     }
 }
 
@@ -115,7 +133,6 @@ impl Source for Pushed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use forebay_core::ports::Stage;
 
     #[derive(Default)]
     struct Collect(Mutex<Vec<(Token, Result<usize, Fault>)>>);
@@ -157,9 +174,11 @@ mod tests {
         let sink: Arc<dyn RecordSink> = Arc::<Collect>::clone(&collect);
         ask(&source, &sink, 0..2);
         assert_eq!(source.take(1, Duration::ZERO).len(), 1);
-        source.clear();
+        let forgotten = source.clear();
         source.supply(0, Ok(Bytes::new(vec![])));
         assert!(collect.0.lock().unwrap().is_empty());
+        forgotten.refuse();
+        assert_eq!(collect.0.lock().unwrap().len(), 2, "every request completes once");
         drop(sink);
         assert_eq!(Arc::strong_count(&collect), 1, "no sink is kept");
         std::thread::scope(|scope| {

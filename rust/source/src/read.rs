@@ -14,10 +14,19 @@ const MAX_FILE_BYTES: u64 = 1 << 31;
 /// # Errors
 /// A fault at stage read: no such file, a folder, no permission, too large, an I/O error.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, Fault> {
-    read(path).map_err(|error| Fault::new(Stage::Read, reason(&error)))
+    let bytes = read_file_if(path, |_| true)?;
+    Ok(bytes.expect("everything was admitted"))
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// As [`read_file`], if `admit` says so to the file's size; else `None`.
+pub(crate) fn read_file_if(
+    path: &Path,
+    admit: impl FnOnce(u64) -> bool,
+) -> Result<Option<Vec<u8>>, Fault> {
+    read(path, admit).map_err(|error| Fault::new(Stage::Read, reason(&error)))
+}
+
+fn read(path: &Path, admit: impl FnOnce(u64) -> bool) -> io::Result<Option<Vec<u8>>> {
     // What cannot be opened without waiting (a pipe) is no image file: say so before opening it.
     let kind = std::fs::metadata(path)?;
     if kind.is_dir() {
@@ -33,8 +42,13 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
             "file of {len} bytes is larger than the limit of {MAX_FILE_BYTES}"
         )));
     }
+    if !admit(len) {
+        return Ok(None);
+    }
     let len = usize::try_from(len).map_err(|_| ErrorKind::OutOfMemory)?;
-    let mut bytes = vec![0; len];
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| ErrorKind::OutOfMemory)?;
+    bytes.resize(len, 0);
     let mut filled = 0;
     while filled < len {
         match file.read_at(&mut bytes[filled..], filled as u64) {
@@ -46,7 +60,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
     // The file shrank meanwhile; the decoder will say what is missing.
     bytes.truncate(filled);
-    Ok(bytes)
+    Ok(Some(bytes))
 }
 
 fn reason(error: &io::Error) -> String {

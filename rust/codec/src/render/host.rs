@@ -69,9 +69,9 @@ impl<'a> Host<'a> {
     /// All rows of a stream.
     pub(super) fn collect<const C: usize>(rows: &mut dyn Rows, size: Size) -> Result<Self, Error> {
         let line = size.width as usize * C;
-        let mut pixels = Vec::with_capacity(line * size.height as usize);
-        for _ in 0..size.height {
-            pixels.extend_from_slice(&rows.next_row()?[..line]);
+        let mut pixels = Error::filled(0, line * size.height as usize, "a region")?;
+        for row in pixels.chunks_exact_mut(line) {
+            row.copy_from_slice(&rows.next_row()?[..line]);
         }
         Ok(Self::whole::<C>(pixels, size))
     }
@@ -89,9 +89,9 @@ impl<'a> Host<'a> {
     }
 
     /// Rows and columns change places.
-    pub(super) fn transposed<const C: usize>(&self) -> Host<'static> {
+    pub(super) fn transposed<const C: usize>(&self) -> Result<Host<'static>, Error> {
         let (width, height) = (self.size.width as usize, self.size.height as usize);
-        let mut out = vec![0; width * height * C];
+        let mut out = Error::filled(0, width * height * C, "a turned image")?;
         for tile_y in (0..height).step_by(TILE) {
             let rows = tile_y..height.min(tile_y + TILE);
             for tile_x in (0..width).step_by(TILE) {
@@ -104,7 +104,7 @@ impl<'a> Host<'a> {
                 }
             }
         }
-        Host::whole::<C>(out, self.size.transposed())
+        Ok(Host::whole::<C>(out, self.size.transposed()))
     }
 }
 

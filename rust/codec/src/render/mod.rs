@@ -114,7 +114,7 @@ impl Work<'_> {
         }
         report.intermediate_bytes += whole.owned_bytes();
         let mut host = if plan.transpose {
-            let transposed = whole.transposed::<C>();
+            let transposed = whole.transposed::<C>()?;
             report.intermediate_bytes += transposed.owned_bytes();
             transposed
         } else {
@@ -141,7 +141,8 @@ impl Work<'_> {
         for pass in before {
             let output = pass.size();
             let line = output.width as usize * C;
-            let mut pixels = vec![0; line * output.height as usize];
+            let bytes = line * output.height as usize;
+            let mut pixels = Error::filled(0, bytes, "a pass")?;
             let rows = previous.as_mut().map_or(&mut *rows, |host| host as &mut dyn Rows);
             let program = Program::new(&pass.color, gray_mean);
             buffers.run::<C>(self, rows, input, pass, &program, &mut |y, row| {

@@ -158,8 +158,13 @@ impl From<&Batch> for Delivered {
             positions: batch.positions.clone(),
             valid: batch.valid.clone(),
             sizes: batch.sizes.clone(),
-            failures: batch.failures.clone(),
-            raised: batch.raised().cloned(),
+            // Tokens name requests in the order in which threads made them.
+            failures: batch
+                .failures
+                .iter()
+                .map(|bad| Failure { token: 0, ..bad.clone() })
+                .collect(),
+            raised: batch.raised().map(|bad| Failure { token: 0, ..bad.clone() }),
             fields,
             next_position: batch.next_position,
         }
