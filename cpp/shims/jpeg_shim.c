@@ -7,7 +7,8 @@
 
 /* After stdio.h, whose FILE jpeglib.h needs. */
 #include <jerror.h>
-#include <jpeglib.h>
+
+#include "jpeg_huffman.h"
 
 /* Rows asked of libjpeg at once; it gives one or two (a row group) per call anyway. */
 #define FB_ROWS 16
@@ -24,6 +25,7 @@ struct fb_jpeg {
   fb_jpeg_stop stop;
   const void* stop_context;
   char message[JMSG_LENGTH_MAX];
+  struct fb_huffman huffman;
 };
 
 static struct fb_jpeg* owner_of(j_common_ptr info) { return (struct fb_jpeg*)info->client_data; }
@@ -64,6 +66,16 @@ static void on_message(j_common_ptr info, int level) {
   if (jpeg->warnings < UINT32_MAX) {
     jpeg->warnings++;
   }
+}
+
+static boolean fast_mcu(j_decompress_ptr info, JBLOCKROW* blocks) {
+  struct fb_jpeg* jpeg = owner_of((j_common_ptr)info);
+  if (!fb_huffman_decode_mcu(&jpeg->huffman, info->restart_interval, blocks)) {
+    snprintf(jpeg->message, sizeof jpeg->message, "irregular Huffman data");
+    jpeg->status = FB_JPEG_IRREGULAR;
+    longjmp(jpeg->escape, 1);
+  }
+  return TRUE;
 }
 
 static void print_nothing(j_common_ptr info) { (void)info; }
@@ -147,7 +159,7 @@ int fb_jpeg_open(struct fb_jpeg* jpeg, const uint8_t* bytes, size_t len, fb_jpeg
  * image did: one iMCU more on either side keeps the asked columns exact (PIX-1). Where scans of a
  * progressive file are missing, blocks are smoothed by those up to two away: two iMCUs more.
  */
-int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width,
+int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width, int careful,
                   struct fb_jpeg_columns* columns) {
   if (!jpeg->open) {
     return misuse(jpeg, "start without open");
@@ -173,6 +185,9 @@ int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width,
   jpeg_crop_scanline(&jpeg->info, &crop_x, &crop_width);
   columns->x = crop_x;
   columns->width = crop_width;
+  if (!careful) {
+    fb_huffman_take_over(&jpeg->huffman, &jpeg->info, fast_mcu);
+  }
   return FB_JPEG_OK;
 }
 

@@ -17,7 +17,8 @@ enum fb_jpeg_status {
   FB_JPEG_UNSUPPORTED = 2, /* a valid file of a kind that libjpeg was not built for */
   FB_JPEG_MEMORY = 3,      /* malloc failed */
   FB_JPEG_STOPPED = 4,     /* `stop` said so */
-  FB_JPEG_MISUSE = 5       /* called out of order: a bug of ours */
+  FB_JPEG_MISUSE = 5,      /* called out of order: a bug of ours */
+  FB_JPEG_IRREGULAR = 6    /* start over with `careful`: the fast reader met what is not clean */
 };
 
 /* Colours of the rows that come out. */
@@ -51,8 +52,9 @@ void fb_jpeg_destroy(struct fb_jpeg* jpeg);
 int fb_jpeg_open(struct fb_jpeg* jpeg, const uint8_t* bytes, size_t len, fb_jpeg_stop stop,
                  const void* context, uint32_t max_scans, struct fb_jpeg_header* header);
 
-/* Starts decoding of columns [x, x + width) and of the margin that makes them exact. */
-int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width,
+/* Starts decoding of columns [x, x + width) and of the margin that makes them exact. Unless
+ * `careful`, Huffman data is read by jpeg_huffman.c's reader where that can. */
+int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width, int careful,
                   struct fb_jpeg_columns* columns);
 
 /* Passes over `rows` rows without computing their pixels. */

@@ -1,4 +1,4 @@
-//! Compiles the libjpeg shim against the headers of turbojpeg-sys's vendored libjpeg-turbo.
+//! Compiles the libjpeg shim and its Huffman reader against the headers of turbojpeg-sys's vendored libjpeg-turbo.
 
 use std::path::Path;
 
@@ -17,6 +17,9 @@ fn main() {
     }
     build
         .file(shims.join("jpeg_shim.c"))
+        .file(shims.join("jpeg_huffman.c"))
+        // Per coefficient code: worth optimising in every profile, as libjpeg-turbo itself is.
+        .opt_level(3)
         .include(&shims)
         .flag("-fvisibility=hidden")
         .warnings(true)

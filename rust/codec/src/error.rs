@@ -55,6 +55,9 @@ pub enum Error {
     /// The stop flag was raised.
     #[error("stopped")]
     Stopped,
+    /// The fast Huffman reader met data that is not clean; libjpeg's own decides.
+    #[error("irregular Huffman data")]
+    Irregular,
     /// Memory could not be had.
     #[error("out of memory: {what}")]
     Memory {
@@ -117,7 +120,7 @@ impl HasKind for Error {
             Self::TooLarge { .. } | Self::Invalid { .. } => ErrorKind::Invalid,
             Self::Stopped => ErrorKind::Closed,
             Self::Memory { .. } => ErrorKind::Memory,
-            Self::Internal { .. } => ErrorKind::Internal,
+            Self::Irregular | Self::Internal { .. } => ErrorKind::Internal,
         }
     }
 }

@@ -7,6 +7,7 @@ pub(super) const DAMAGED: c_int = 1;
 pub(super) const UNSUPPORTED: c_int = 2;
 pub(super) const MEMORY: c_int = 3;
 pub(super) const STOPPED: c_int = 4;
+pub(super) const IRREGULAR: c_int = 6;
 
 pub(super) const COLOUR_CMYK: u32 = 1;
 
@@ -52,6 +53,7 @@ unsafe extern "C" {
         jpeg: *mut Jpeg,
         x: u32,
         width: u32,
+        careful: c_int,
         columns: *mut Columns,
     ) -> c_int;
     pub(super) fn fb_jpeg_skip_rows(jpeg: *mut Jpeg, rows: u32) -> c_int;

@@ -43,12 +43,14 @@ impl Decompressor {
             .ok_or_else(|| Error::Memory { what: "JPEG decompressor".to_owned() })
     }
 
-    /// Reads the header of `bytes` and starts decoding `region` of it into `band`.
+    /// Reads the header of `bytes` and starts decoding `region` of it into `band`. Unless
+    /// `careful`, any call may end with [`Error::Irregular`]: the caller then starts over.
     pub(crate) fn rows<'a>(
         &'a mut self,
         bytes: &'a [u8],
         size: Size,
         region: Region,
+        careful: bool,
         stop: &'a Stop,
         band: &'a mut Vec<u8>,
     ) -> Result<Rows<'a>, Error> {
@@ -83,7 +85,7 @@ impl Decompressor {
         if found != size || !region.fits(size) {
             return Err(Error::internal(format!("probed {size}, found {found}, asked {region:?}")));
         }
-        rows.start(region)?;
+        rows.start(region, careful)?;
         Ok(rows)
     }
 
@@ -100,6 +102,7 @@ impl Decompressor {
             ffi::UNSUPPORTED => Error::unsupported(format!("this kind of JPEG ({what})")),
             ffi::MEMORY => Error::Memory { what },
             ffi::STOPPED => Error::Stopped,
+            ffi::IRREGULAR => Error::Irregular,
             _ => Error::internal(format!("libjpeg: {what}")),
         })
     }
@@ -139,11 +142,13 @@ pub(crate) struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn start(&mut self, region: Region) -> Result<(), Error> {
+    fn start(&mut self, region: Region, careful: bool) -> Result<(), Error> {
         let raw = self.owner.raw.as_ptr();
         let mut columns = ffi::Columns::default();
         // SAFETY: `raw` is live and open; `columns` is written before the call returns.
-        let status = unsafe { ffi::fb_jpeg_start(raw, region.x, region.width, &raw mut columns) };
+        let status = unsafe {
+            ffi::fb_jpeg_start(raw, region.x, region.width, c_int::from(careful), &raw mut columns)
+        };
         self.owner.check(status)?;
         let mut above = region.y;
         while above > 0 {

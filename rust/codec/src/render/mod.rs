@@ -53,20 +53,34 @@ impl Work<'_> {
         slot: &mut [u8],
     ) -> Result<RenderReport, Error> {
         check::plan(self.plan, self.meta, slot.len())?;
-        let mut report = RenderReport::default();
-        let outcome = if self.plan.write.channels == 1 {
-            self.run_channels::<1>(scratch, slot, &mut report)
-        } else {
-            self.run_channels::<3>(scratch, slot, &mut report)
+        let outcome = match self.attempt(scratch, slot, false) {
+            Err(Error::Irregular) => self.attempt(scratch, slot, true),
+            outcome => outcome,
         };
         scratch.trim();
-        outcome.map(|()| report)
+        outcome
+    }
+
+    fn attempt(
+        &self,
+        scratch: &mut Scratch,
+        slot: &mut [u8],
+        careful: bool,
+    ) -> Result<RenderReport, Error> {
+        let mut report = RenderReport::default();
+        if self.plan.write.channels == 1 {
+            self.run_channels::<1>(scratch, slot, careful, &mut report)?;
+        } else {
+            self.run_channels::<3>(scratch, slot, careful, &mut report)?;
+        }
+        Ok(report)
     }
 
     fn run_channels<const C: usize>(
         &self,
         scratch: &mut Scratch,
         slot: &mut [u8],
+        careful: bool,
         report: &mut RenderReport,
     ) -> Result<(), Error> {
         let plan = self.plan;
@@ -76,7 +90,7 @@ impl Work<'_> {
                 let region = plan.region;
                 let Scratch { decoder, passes, writers } = scratch;
                 let (jpeg, band) = decoder.jpeg()?;
-                let rows = jpeg.rows(bytes, self.meta.size, region, self.stop, band)?;
+                let rows = jpeg.rows(bytes, self.meta.size, region, careful, self.stop, band)?;
                 let mut rows = JpegRows::<C> { rows, width: region.width as usize };
                 if !plan.transpose {
                     self.passes::<C>(&mut rows, region.size(), passes, writers, slot, report)?;
