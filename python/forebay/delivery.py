@@ -48,14 +48,18 @@ class Delivery:
         self._quarantine = None if quarantine is None else os.path.abspath(quarantine)
         self._fields = fields
         self._warned = False
+        # A label of the dataset's, after which those of skipped samples are shaped.
+        self._example: Any = NO_LABEL
         self.counters = {"batches": 0, "samples": 0, "failures": 0}
         if collate_fn is not None and not callable(collate_fn):
             raise TypeError(f"collate_fn must be callable, got {type(collate_fn).__name__}")
         if isinstance(source, MapSource):
             self._labelled: bool | None = None  # the first batch tells
+            self._called = source.called
         else:
             assert isinstance(source, PackedSource)
             self._labelled = source.labelled
+            self._called = "the source"
         if fields is not None:
             known = ("image", *(() if self._labelled is False else ("label",)), *BUILT_IN)
             for name in _leaves(fields):
@@ -68,7 +72,7 @@ class Delivery:
         labels = self._source.labels if isinstance(self._source, PackedSource) else None
         if isinstance(labels, Tensor) and labels.dtype in CORE_DTYPES:
             return labels
-        return torch.empty(0, dtype=torch.int64)
+        return torch.empty(0, dtype=torch.int64, device="cpu")
 
     def batch(
         self,
@@ -80,45 +84,58 @@ class Delivery:
     ) -> Any:
         """The batch in the shape that the user asked for; SampleError if it failed."""
         indices, positions, valid = tensors[:3]
-        failures = self._failures(reply, book)
-        self.counters["batches"] += 1
-        if reply["kind"] == "failed":
-            self._raise(reply["raise"], failures, indices.tolist(), positions.tolist(), book)
-        self.counters["samples"] += int(valid.sum())
-        columns: dict[str, Any] = {"index": indices, "valid": valid, "size": tensors[3]}
-        columns.update(zip(paths, tensors[4:], strict=True))
-        failed = {failure.position for failure, _ in failures}
-        skipped = [
-            self._on_error == "skip" and position in failed for position in positions.tolist()
-        ]
-        if "label" not in columns:
-            labels = self._labels(indices.tolist(), skipped, book)
-            if labels is not None:
-                columns["label"] = labels
-        return self._shaped(columns, pin)
+        try:
+            failures = self._failures(reply, book)
+            self.counters["batches"] += 1
+            if reply["kind"] == "failed":
+                self._raise(reply, failures, book)
+            self.counters["samples"] += int(valid.sum())
+            columns: dict[str, Any] = {"index": indices, "valid": valid, "size": tensors[3]}
+            columns.update(zip(paths, tensors[4:], strict=True))
+            failed = {failure.position for failure, _ in failures}
+            skipped = [
+                self._on_error == "skip" and position in failed for position in positions.tolist()
+            ]
+            if "label" not in columns:
+                labels = self._labels(reply, indices.tolist(), skipped, book)
+                if labels is not None:
+                    columns["label"] = labels
+            return self._shaped(columns, pin)
+        finally:
+            self._source.delivered(indices)
 
     def _labels(
-        self, indices: list[int], skipped: list[bool], book: LabelBook | None
+        self,
+        reply: dict[str, Any],
+        indices: list[int],
+        skipped: list[bool],
+        book: LabelBook | None,
     ) -> Tensor | list[Any] | None:
         if book is None:
             assert isinstance(self._source, PackedSource)
             column = self._source.labels
             if column is None:
                 return None
-            return fill_skipped([column[index] for index in indices], skipped)
+            return fill_skipped([column[index] for index in indices], skipped, column[0])
         # A skipped slot's label, if it had one, went with its failure.
         labels = [
-            NO_LABEL if skip else book.take_label(index)
-            for index, skip in zip(indices, skipped, strict=True)
+            NO_LABEL if skip else book.take_label(token)
+            for token, skip in zip(reply["tokens"], skipped, strict=True)
         ]
         given = [
             label is not NO_LABEL for label, skip in zip(labels, skipped, strict=True) if not skip
         ]
         if self._labelled is None and given:
             self._labelled = all(given)
-        if any(given) != all(given) or (given and given[0] != self._labelled):
-            raise TypeError("dataset[i] must give a label for every sample or for none, got both")
-        return None if self._labelled is False else fill_skipped(labels, skipped)
+        if given and (any(given) != all(given) or given[0] != self._labelled):
+            raise TypeError(
+                f"{self._called} must give a label for every sample or for none, got both"
+            )
+        if self._labelled is False:
+            return None
+        if self._example is NO_LABEL and given:
+            self._example = next(label for label in labels if label is not NO_LABEL)
+        return fill_skipped(labels, skipped, self._example)
 
     def _shaped(self, columns: dict[str, Any], pin: bool) -> Any:
         fields = self._fields
@@ -126,7 +143,7 @@ class Delivery:
             fields = ("image", "label") if "label" in columns else "image"
         names = _leaves(fields)
         if "label" in names and "label" not in columns:
-            raise ValueError("fields name 'label', but dataset[i] gives none; leave it out")
+            raise ValueError(f"fields name 'label', but {self._called} gives none; leave it out")
         if "key" in names:
             columns["key"] = [self._source.key(index) for index in columns["index"].tolist()]
         if "valid" not in names and not self._warned and not bool(columns["valid"].all()):
@@ -165,9 +182,9 @@ class Delivery:
             cause = None
             if book is not None:
                 if failure.stage == "dataset":
-                    cause = book.take_error(index)
+                    cause = book.take_error(fault["token"])
                 else:
-                    book.take_label(index)
+                    book.take_label(fault["token"])
             found.append((failure, cause))
         self.counters["failures"] += len(found)
         if found and self._quarantine is not None:
@@ -176,19 +193,15 @@ class Delivery:
 
     def _raise(
         self,
-        number: int,
+        reply: dict[str, Any],
         failures: list[tuple[Failure, BaseException | None]],
-        indices: list[int],
-        positions: list[int],
         book: LabelBook | None,
     ) -> None:
-        """Raises failure ``number`` of the batch, after forgetting the good samples' labels."""
-        failed = {(failure.position, failure.index) for failure, _ in failures}
+        """Raises the batch's error, after forgetting the good samples' labels."""
         if book is not None:
-            for index, position in zip(indices, positions, strict=True):
-                if (position, index) not in failed:
-                    book.take_label(index)
-        failure, cause = failures[number]
+            for token in reply["tokens"]:
+                book.take_label(token)
+        failure, cause = failures[reply["raise"]]
         raise SampleError(
             failure.index,
             failure.key,

@@ -14,7 +14,7 @@ import copy
 import operator
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import torch
@@ -22,6 +22,8 @@ from torch import Tensor
 
 from ._native import Pipeline
 from .options import FeedOptions
+
+_END: Any = object()
 
 
 class PushedFeed:
@@ -46,6 +48,8 @@ class PushedFeed:
         self._pushed: deque[Any] = deque()
         self._delivered: Any = None
         self._start: dict[str, Any] = {}
+        # What the sampler raised, once all batches before it are delivered.
+        self.failure: Exception | None = None
 
     def __len__(self) -> int:
         """Batches in an epoch; TypeError if the sampler has no length."""
@@ -70,6 +74,7 @@ class PushedFeed:
             self._batches = self._chunks(iter(self._sampler))
         else:
             self._replay(position, saved.get("rng"))
+        self.failure = None
         self._ahead = next(self._batches, None)
 
     def pump(self, pipeline: Pipeline) -> None:
@@ -80,7 +85,7 @@ class PushedFeed:
         """
         while not self._ended and (self._ahead is None or pipeline.feed_wanted() > 0):
             if self._ahead is not None:
-                following = next(self._batches, None)
+                following = self._read_ahead()
                 indices, snapshot = self._ahead
                 pipeline.feed(indices)
                 self._pushed.append(snapshot)
@@ -88,6 +93,14 @@ class PushedFeed:
             if self._ahead is None:
                 pipeline.feed_end()
                 self._ended = True
+
+    def _read_ahead(self) -> tuple[Tensor, Any] | None:
+        """The batch after the next; what the sampler raises waits for its turn."""
+        try:
+            return next(self._batches, None)
+        except Exception as error:
+            self.failure = error
+            return None
 
     def delivered(self) -> None:
         """A batch was handed out."""
@@ -126,8 +139,8 @@ class PushedFeed:
         iterator = iter(self._sampler)
         skipped = 0
         if self._makes_batches:
-            while skipped < position and (batch := next(iterator, None)) is not None:
-                skipped += len(batch)
+            while skipped < position and (batch := next(iterator, _END)) is not _END:
+                skipped += sum(1 for _ in batch)
         else:
             skipped = sum(1 for _ in islice(iterator, position))
         if skipped != position:
@@ -135,13 +148,16 @@ class PushedFeed:
                 f"the state's position {position} is not one between batches of this sampler "
                 f"(got to {skipped}); load it with the sampler that it was saved with"
             )
-        self._batches = self._chunks(iterator)
+        # A sampler may draw from torch's generator when its first index is asked for: that happens
+        # here, while the generator is the one that the state was taken from.
+        first = list(islice(iterator, 1))
+        self._batches = self._chunks(chain(first, iterator))
 
     def _chunks(self, iterator: Iterator[Any]) -> Iterator[tuple[Tensor, Any]]:
         while True:
             if self._makes_batches:
-                batch = next(iterator, None)
-                if batch is None:
+                batch = next(iterator, _END)
+                if batch is _END:
                     return
             else:
                 batch = list(islice(iterator, self._batch_size))
@@ -162,7 +178,7 @@ class PushedFeed:
         if low < 0 or (self._length is not None and high >= self._length):
             right = ">= 0" if self._length is None else f"in 0..{self._length - 1}"
             raise IndexError(f"samplers must give indices {right}, got {low if low < 0 else high}")
-        return torch.tensor(indices, dtype=torch.int64)
+        return torch.tensor(indices, dtype=torch.int64, device="cpu")
 
     def _sampler_with_epoch(self) -> Any:
         if hasattr(self._sampler, "set_epoch"):

@@ -43,7 +43,9 @@ class BatchIterator:
         if self._session.pid != os.getpid():
             raise ClosedError("the process was forked during the epoch; call iter(loader) again")
         if self._loader._serial != self._serial:
-            raise ClosedError("a later iter(loader) has taken over; use its iterator")
+            raise ClosedError(
+                "a later iter(loader) or load_state_dict has taken over; call iter(loader) again"
+            )
         try:
             return self._session.next_batch()
         except StopIteration:

@@ -44,7 +44,7 @@ def stack_labels(labels: Sequence[Any]) -> Tensor | list[Any]:
     """
     kinds = set(map(type, labels))
     if kinds == {bool}:
-        return torch.tensor(labels)
+        return torch.tensor(labels, device="cpu")
     if kinds == {int}:
         try:
             return torch.from_numpy(np.array(labels, dtype=np.int64))
@@ -62,9 +62,16 @@ def stack_labels(labels: Sequence[Any]) -> Tensor | list[Any]:
     return list(labels)
 
 
-def fill_skipped(labels: list[Any], skipped: Sequence[bool]) -> Tensor | list[Any]:
-    """A batch's labels; where a sample was skipped, -100 (int64 or list) or zero (other dtypes)."""
+def fill_skipped(
+    labels: list[Any], skipped: Sequence[bool], example: Any = NO_LABEL
+) -> Tensor | list[Any]:
+    """A batch's labels; -100 where a sample was skipped, 0 in dtypes that have no -100.
+
+    A batch without a single good label takes its form from ``example``, if there is one.
+    """
     good = [label for label, skip in zip(labels, skipped, strict=True) if not skip]
+    if not good and example is not NO_LABEL:
+        return fill_skipped([*labels, example], [*skipped, False])[:-1]
     if not good:
         return torch.full((len(labels),), SKIPPED)
     stacked = stack_labels(good)
@@ -72,7 +79,7 @@ def fill_skipped(labels: list[Any], skipped: Sequence[bool]) -> Tensor | list[An
         return [SKIPPED if skip else label for label, skip in zip(labels, skipped, strict=True)]
     if len(good) == len(labels):
         return stacked
-    value = SKIPPED if stacked.dtype == torch.int64 else 0
+    value = SKIPPED if stacked.dtype.is_signed and not stacked.dtype.is_complex else 0
     column = torch.full((len(labels), *stacked.shape[1:]), value, dtype=stacked.dtype)
-    column[~torch.tensor(skipped)] = stacked
+    column[~torch.tensor(skipped, device="cpu")] = stacked
     return column

@@ -254,10 +254,14 @@ class Loader:
             had, has = ("no ", "a") if self._pushed is not None else ("a ", "none")
             raise ValueError(f"state was saved with {had}sampler, and this loader has {has}")
         seed = state.get("seed")
-        if not self._seed_given and isinstance(seed, int) and seed != self._feed.seed:
+        adopt = not self._seed_given and isinstance(seed, int) and seed != self._feed.seed
+        own = {"seed": self._feed.seed} if adopt else {}
+        self._opened().pipeline.check_state(_core_part(state) | own)
+        # From here on nothing fails: a refused state leaves the loader as it was.
+        if adopt:
             self._release()
             self._feed = replace(self._feed, seed=seed)
-        self._opened().pipeline.check_state(_core_part(state))
+        self._serial += 1
         self._upcoming = dict(state)
 
     def stats(self) -> dict[str, Any]:

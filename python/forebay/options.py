@@ -23,6 +23,8 @@ from .transforms import Transform, dtype_name
 DEFAULT_MAX_PIXELS = 178_956_970
 DEFAULT_MEMORY_BUDGET = 1 << 30
 DEFAULT_DEPTH = 3
+# No count or size of ours comes near; the core's numbers have 64 bits.
+_MOST = (1 << 62) - 1
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -223,7 +225,7 @@ class EngineOptions:
         if self.num_workers is not None:
             check_int("num_workers", self.num_workers, least=0, most=4096)
         if self.prefetch_factor is not None:
-            check_int("prefetch_factor", self.prefetch_factor, least=1)
+            check_int("prefetch_factor", self.prefetch_factor, least=1, most=4096)
             if self.num_workers == 0:
                 raise ValueError(
                     f"prefetch_factor={self.prefetch_factor} needs threads, got num_workers=0; "
@@ -239,8 +241,8 @@ class EngineOptions:
             check_int("max_errors", self.max_errors, least=0)
         object.__setattr__(self, "memory_budget", parse_bytes("memory_budget", self.memory_budget))
         if self.quarantine is not None:
-            folder = Path(self.quarantine).absolute().parent
-            if not folder.is_dir():
+            log = Path(self.quarantine).absolute()
+            if not log.parent.is_dir() or log.is_dir():
                 raise FileNotFoundError(
                     f"quarantine must be a file in an existing folder, got {self.quarantine!s}"
                 )
@@ -271,12 +273,12 @@ class EngineOptions:
                 )
 
 
-def check_int(argument: str, value: object, *, least: int, most: int | None = None) -> None:
+def check_int(argument: str, value: object, *, least: int, most: int = _MOST) -> None:
     """Refuses what is not an int in range."""
-    right = f">= {least}" if most is None else f"in {least}..{most}"
+    right = f">= {least}" if most == _MOST else f"in {least}..{most}"
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{argument} must be an int {right}, got {value!r}")
-    if value < least or (most is not None and value > most):
+    if not least <= value <= most:
         raise ValueError(f"{argument} must be an int {right}, got {value}")
 
 

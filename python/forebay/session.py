@@ -59,8 +59,8 @@ class Session:
             "engine": engine.engine(self.workers),
             "feed": self._feed_options(feed),
         }
-        empty = torch.empty(0, dtype=torch.uint8)
-        names, offsets = empty, torch.zeros(1, dtype=torch.int64)
+        empty = torch.empty(0, dtype=torch.uint8, device="cpu")
+        names, offsets = empty, torch.zeros(1, dtype=torch.int64, device="cpu")
         if isinstance(source, PackedSource):
             names, offsets = source.names, source.offsets
         self.pipeline = _native.Pipeline(options, names, offsets, delivery.core_labels)
@@ -89,6 +89,8 @@ class Session:
         """
         reply, tensors = self._wait()
         if reply["kind"] == "end":
+            if self.pushed is not None and self.pushed.failure is not None:
+                raise self.pushed.failure
             raise StopIteration
         if self.pushed is not None:
             self.pushed.delivered()

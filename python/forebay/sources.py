@@ -39,6 +39,9 @@ class Source:
         """Number of samples, if it has one."""
         raise NotImplementedError
 
+    def delivered(self, indices: Tensor) -> None:
+        """These samples were handed out; what was kept for them may go."""
+
 
 class PackedSource(Source):
     """A source whose samples are files with known names, which the core reads itself."""
@@ -105,7 +108,7 @@ class ImageFolder(PackedSource):
         allow_empty: bool = False,
     ) -> None:
         """Checks that the folder is there."""
-        self.root = os.path.abspath(os.path.expanduser(os.fspath(root)))
+        self.root = _absolute_root(os.path.expanduser(os.fspath(root)))
         if not os.path.isdir(self.root):
             problem = "a file" if os.path.exists(self.root) else "not there"
             raise FileNotFoundError(
@@ -207,8 +210,9 @@ class FileList(PackedSource):
         else:
             names = list(paths)
             origin = f"{len(names)} names"
-        self.root = os.path.abspath(os.fspath(root)) if root else ""
-        if self.root and not os.path.isdir(self.root):
+        # Relative names mean what they mean now, wherever the process goes later.
+        self.root = _absolute_root(root or os.curdir)
+        if not os.path.isdir(self.root):
             raise FileNotFoundError(f"root must be a folder, got {self.root}, which is not one")
         self._names, self._offsets = _pack_names(names)
         self._labels = label_column(labels, len(names))
@@ -246,6 +250,9 @@ class MapSource(Source):
             method ``key(i)`` names samples in errors; an int ``fingerprint`` tells apart
             versions of the data when a state is loaded.
     """
+
+    called = "dataset[i]"
+    """What messages call an item."""
 
     def __init__(self, dataset: Any) -> None:
         """Checks the protocol."""
@@ -318,6 +325,19 @@ def _pack_names(names: Sequence[Any]) -> tuple[Tensor, Tensor]:
         place = int(np.flatnonzero(np.diff(offsets) == 0)[0])
         raise ValueError(f"paths must be file names, got an empty one at place {place}")
     return torch.from_numpy(packed[packed != 0]), torch.from_numpy(offsets)
+
+
+def _absolute_root(root: str | bytes | os.PathLike[str]) -> str:
+    """An absolute path that can cross to the core as text."""
+    absolute = os.path.abspath(os.fsdecode(root))
+    try:
+        absolute.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"root must be a path in UTF-8, got {os.fsencode(absolute)!r}; names below it may be "
+            "of any bytes, so rename the folder or pass absolute names"
+        ) from None
+    return absolute
 
 
 def _read_list_file(path: Path) -> tuple[list[bytes], Any]:

@@ -31,39 +31,36 @@ _INLINE_LIMIT = 64
 
 
 class LabelBook:
-    """Labels and exceptions of samples that were supplied in one epoch and not delivered yet."""
+    """Labels and exceptions that samples of one epoch came with and that wait for their batch.
+
+    They are kept by the request that was answered: an index may be asked for twice, and a dataset
+    need not give the same label twice.
+    """
 
     def __init__(self) -> None:
         """An empty book."""
-        self._lock = threading.Lock()
-        self._labels: dict[int, deque[Any]] = {}
-        self._errors: dict[int, deque[BaseException]] = {}
+        self._labels: dict[int, Any] = {}
+        self._errors: dict[int, BaseException] = {}
 
-    def put_label(self, index: int, label: Any) -> None:
+    def put_label(self, token: int, label: Any) -> None:
         """Keeps a label."""
-        with self._lock:
-            self._labels.setdefault(index, deque()).append(label)
+        self._labels[token] = label
 
-    def put_error(self, index: int, error: BaseException) -> None:
+    def put_error(self, token: int, error: BaseException) -> None:
         """Keeps an exception."""
-        with self._lock:
-            self._errors.setdefault(index, deque()).append(error)
+        self._errors[token] = error
 
-    def take_label(self, index: int) -> Any:
-        """The oldest label of a sample, which is forgotten."""
-        with self._lock:
-            return _take(self._labels, index, NO_LABEL)
+    def take_label(self, token: int) -> Any:
+        """A request's label, which is forgotten."""
+        return self._labels.pop(token, NO_LABEL)
 
-    def take_error(self, index: int) -> BaseException | None:
-        """The oldest exception of a sample, which is forgotten."""
-        with self._lock:
-            error: BaseException | None = _take(self._errors, index, None)
-            return error
+    def take_error(self, token: int) -> BaseException | None:
+        """A request's exception, which is forgotten."""
+        return self._errors.pop(token, None)
 
     def __len__(self) -> int:
         """Labels and exceptions kept."""
-        with self._lock:
-            return sum(map(len, self._labels.values())) + sum(map(len, self._errors.values()))
+        return len(self._labels) + len(self._errors)
 
 
 class Supplier:
@@ -78,6 +75,7 @@ class Supplier:
         self._pipeline = pipeline
         self._workers = workers
         self._threads: list[threading.Thread] = []
+        self._inline: deque[tuple[int, int]] = deque()
         self._gate = threading.Condition()
         self._waiting = 0
         self._paused = False
@@ -95,6 +93,7 @@ class Supplier:
             try:
                 start()
                 self.book = LabelBook()
+                self._inline.clear()
             finally:
                 self._paused = False
                 self._gate.notify_all()
@@ -104,10 +103,13 @@ class Supplier:
         if self._error is not None:
             raise self._error
         if self._workers == 0:
-            rows = self._pipeline.wanted(_INLINE_LIMIT, 0)
-            for token, index in rows:
-                self._answer(self.book, token, index)
-            return bool(rows)
+            self._inline.extend(self._pipeline.wanted(_INLINE_LIMIT, 0))
+            answered = bool(self._inline)
+            while self._inline:
+                # Ctrl-C in the user's code leaves the request for the next call.
+                self._answer(self.book, *self._inline[0])
+                self._inline.popleft()
+            return answered
         if not self._threads:
             self._threads = [
                 threading.Thread(target=self._run, name=f"forebay-map-{number}", daemon=True)
@@ -155,45 +157,44 @@ class Supplier:
     def _answer(self, book: LabelBook, token: int, index: int) -> None:
         begun = time.perf_counter()
         try:
-            image, label = _split(self._source.dataset[index])
-            image = _supplied(image)
+            image, label = _split(self._source.dataset[index], self._source.called)
+            image = _supplied(image, self._source.called)
         except BaseException as error:
-            book.put_error(index, error)
-            self._pipeline.supply_fault(token, f"{type(error).__name__}: {error}")
-            if not isinstance(error, Exception):  # Ctrl-C while supplying inline
-                raise
+            if self._workers == 0 and not isinstance(error, Exception):
+                raise  # Ctrl-C, or an exit of the thread that iterates
+            book.put_error(token, error)
+            self._pipeline.supply_fault(token, _described(error))
             return
         finally:
             self.calls += 1
             self.seconds += time.perf_counter() - begun
-        book.put_label(index, label)
+        book.put_label(token, label)
         if isinstance(image, str):
             self._pipeline.supply_path(token, image)
         else:
             self._pipeline.supply(token, image)
 
 
-def _take(kept: dict[int, deque[Any]], index: int, default: Any) -> Any:
-    queue = kept.get(index)
-    if queue is None:
-        return default
-    value = queue.popleft()
-    if not queue:
-        del kept[index]
-    return value
+def _described(error: BaseException) -> str:
+    """Type and text of an exception, as text that can cross whatever it holds."""
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # its __str__ raises
+        text = type(error).__name__
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _split(item: Any) -> tuple[Any, Any]:
+def _split(item: Any, called: str) -> tuple[Any, Any]:
     if isinstance(item, tuple):
         if len(item) == 2:
             return item
         raise TypeError(
-            f"dataset[i] must be a path or bytes, or (path or bytes, label), got {len(item)} values"
+            f"{called} must be a path or bytes, or (path or bytes, label), got {len(item)} values"
         )
     return item, NO_LABEL
 
 
-def _supplied(image: Any) -> str | Tensor:
+def _supplied(image: Any, called: str) -> str | Tensor:
     """A path, or encoded bytes as a uint8 tensor ``(n,)``."""
     if isinstance(image, (str, os.PathLike)):
         path = os.fsdecode(image)
@@ -217,7 +218,7 @@ def _supplied(image: Any) -> str | Tensor:
         kind = type(image)
         got = f"{kind.__module__}.{kind.__qualname__}"
     raise TypeError(
-        f"dataset[i] must give a path or encoded bytes, got {got}; leave opening and decoding "
+        f"{called} must give a path or encoded bytes, got {got}; leave opening and decoding "
         "to forebay"
     )
 
@@ -226,5 +227,7 @@ def _tensor(data: Any) -> Tensor:
     # A copy, because tensors over read-only memory draw a warning; a memcpy beside a decode.
     copied = bytearray(data)
     return (
-        torch.frombuffer(copied, dtype=torch.uint8) if copied else torch.empty(0, dtype=torch.uint8)
+        torch.frombuffer(copied, dtype=torch.uint8)
+        if copied
+        else torch.empty(0, dtype=torch.uint8, device="cpu")
     )

@@ -63,6 +63,8 @@ def batches(feed, position=0, saved=None, stop=None):
         feed.pump(wire)
         if not wire.queue:
             assert wire.ended
+            if feed.failure is not None:
+                raise feed.failure
             break
         out.append(wire.queue.pop(0))
         feed.delivered()
@@ -109,7 +111,7 @@ def test_an_empty_batch_is_told():
         batches(make(batch_sampler=[[0], []]))
 
 
-def test_an_exception_in_the_sampler_arrives_once_and_no_batch_is_lost():
+def test_what_the_sampler_raises_comes_after_the_batches_before_it():
     def broken():
         yield 0
         yield 1
@@ -117,11 +119,34 @@ def test_an_exception_in_the_sampler_arrives_once_and_no_batch_is_lost():
 
     feed, wire = make(sampler=broken(), batch_size=1), Wire()
     feed.begin(0, None)
-    with pytest.raises(OSError, match="no more"):
-        feed.pump(wire)
     feed.pump(wire)
     assert wire.queue == [[0], [1]]
     assert wire.ended
+    assert str(feed.failure) == "no more"
+
+
+def test_a_batch_that_is_none_is_no_end():
+    with pytest.raises(TypeError, match="ints"):
+        batches(make(batch_sampler=[[1], None, [2]]))
+
+
+def test_batches_that_are_iterators_resume():
+    def fresh():
+        return make(batch_sampler=[iter([0, 1]), iter([2]), iter([3, 4])])
+
+    assert batches(fresh(), position=3, saved=fresh().state(running=False)) == [[3, 4]]
+
+
+def test_a_state_taken_before_the_first_batch_is_exact():
+    sampler = {"sampler": RandomSampler(range(LENGTH)), "batch_size": 3}
+    torch.manual_seed(1)
+    first = make(**sampler)
+    first.begin(0, None)
+    state = first.state(running=True)
+    torch.manual_seed(1)
+    expected = batches(make(**sampler))
+    torch.manual_seed(2)
+    assert batches(make(**sampler), saved=state) == expected
 
 
 def generator():

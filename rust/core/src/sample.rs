@@ -34,7 +34,7 @@ pub struct Field {
     pub shape: Vec<usize>,
     /// Rows per sample differ.
     pub ragged: bool,
-    /// What an int64 `Tensor` field holds where a bad sample was skipped (ERR-1).
+    /// What a `Tensor` field holds where a bad sample was skipped (ERR-1), if its type has it.
     pub skip_value: i64,
 }
 

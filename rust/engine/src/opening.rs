@@ -31,14 +31,34 @@ pub(crate) fn field_infos(schema: &Schema, specs: &[FieldSpec]) -> Result<Vec<Fi
         let skip = match (spec.ragged, field.kind, spec.dtype) {
             // Rendered slots are zeroed in place.
             (true, _, _) | (_, FieldKind::Image | FieldKind::Mask, _) => Vec::new(),
-            (false, FieldKind::Tensor, DType::Int64) => {
-                field.skip_value.to_ne_bytes().repeat(item / size_of::<i64>())
+            (false, FieldKind::Tensor, dtype) => {
+                let value = element(dtype, field.skip_value);
+                value.repeat(item / dtype.size())
             }
-            _ => vec![0; item],
+            (false, FieldKind::Boxes, _) => vec![0; item],
         };
         Ok(FieldInfo { path: spec.path.clone(), rendered, ragged: spec.ragged, item, skip })
     };
     schema.fields.iter().zip(specs).map(info).collect()
+}
+
+/// As float32.
+#[allow(clippy::cast_possible_truncation, reason = "skip values are small")]
+fn f32_of(value: i64) -> f32 {
+    value as f32
+}
+
+/// `value` as an element of `dtype`; 0 where it has no such value.
+fn element(dtype: DType, value: i64) -> Vec<u8> {
+    match dtype {
+        DType::Int64 => value.to_ne_bytes().to_vec(),
+        DType::Float64 => (value as f64).to_ne_bytes().to_vec(),
+        DType::Float32 => f32_of(value).to_ne_bytes().to_vec(),
+        DType::Float16 => half::f16::from_f64(value as f64).to_ne_bytes().to_vec(),
+        DType::BFloat16 => half::bf16::from_f64(value as f64).to_ne_bytes().to_vec(),
+        DType::UInt8 => vec![u8::try_from(value).unwrap_or(0)],
+        DType::Bool => vec![0],
+    }
 }
 
 /// Tickets that may go on their way, once there is memory for them.

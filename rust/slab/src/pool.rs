@@ -2,16 +2,12 @@
 //!
 //! Fresh pages of a 150 MB slab cost a page fault each, which is why freed blocks are kept.
 
-use crate::block::ALIGN;
 use crate::{Allocator, Block, Error};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 const PAGE: usize = 4096;
-/// What malloc aligns to on 64-bit systems.
-const MALLOC_ALIGN: usize = 16;
 
 /// Allocates host memory and keeps a few freed blocks for the next batches.
 ///
@@ -49,9 +45,9 @@ impl Allocator for Pageable {
             Some(pages) => pages,
             None => Pages::new(len).ok_or_else(exhausted)?,
         };
-        let ptr = pages.aligned;
+        let ptr = pages.ptr;
         let owner = Lent { pages: Some(pages), pool: Arc::downgrade(&self.pool) };
-        // SAFETY: `pages` holds `len` initialised bytes from `aligned` on, and only `owner` has it.
+        // SAFETY: `pages` holds `len` initialised bytes from `ptr` on, and only `owner` has it.
         Ok(unsafe { Block::from_raw_parts(ptr, len, Box::new(owner)) })
     }
 
@@ -101,37 +97,37 @@ impl Drop for Lent {
     }
 }
 
+/// Pages of the system's own: a private mapping.
+///
+/// Not malloc's: glibc serves large blocks from its heaps as soon as one of them was freed, where
+/// they are zeroed by hand and leave holes. Over 60 epochs of mixed photos (batches of 19 MB) the
+/// process grew by 156 MB and went on growing; with mappings it is flat at 75 MB.
 #[derive(Debug)]
 struct Pages {
     ptr: NonNull<u8>,
-    layout: Layout,
-    /// The first address in it that is aligned; `len` bytes follow.
-    aligned: NonNull<u8>,
     len: usize,
 }
 
 impl Pages {
     fn new(len: usize) -> Option<Self> {
-        assert!(len > 0, "blocks are whole pages");
-        // Asked for with an alignment above malloc's own, zeroed memory is written page by page;
-        // without it large blocks are fresh mappings that nobody has touched.
-        let layout = Layout::from_size_align(len.checked_add(ALIGN)?, MALLOC_ALIGN).ok()?;
-        // SAFETY: the size is not zero.
-        let ptr = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        let offset = ptr.align_offset(ALIGN);
-        assert!(offset <= ALIGN, "bytes can be aligned");
-        // SAFETY: the allocation is `ALIGN` bytes longer than `len`.
-        let aligned = unsafe { ptr.add(offset) };
-        Some(Self { ptr, layout, aligned, len })
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address of the system's choice touches no other memory.
+        let ptr = unsafe { libc::mmap(std::ptr::null_mut(), len, access, kind, -1, 0) };
+        if ptr == libc::MAP_FAILED {
+            return None;
+        }
+        Some(Self { ptr: NonNull::new(ptr.cast())?, len })
     }
 }
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: `ptr` came from `alloc_zeroed(layout)`, and `self` is its only owner.
-        unsafe { dealloc(self.ptr.as_ptr(), self.layout) }
+        // SAFETY: the mapping of `new`, whole, and `self` is its only owner.
+        let status = unsafe { libc::munmap(self.ptr.as_ptr().cast(), self.len) };
+        debug_assert_eq!(status, 0, "a whole mapping can be undone");
     }
 }
 
-// SAFETY: the system allocator's memory is not tied to a thread.
+// SAFETY: a mapping is not tied to a thread.
 unsafe impl Send for Pages {}
