@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 FLOOR_TORCH := 2.11.0
 FLOOR_VENV := .venv-floor
 DATA ?= demo/photos
+PEERS := forebay,torch-pil,torch-v2,torch-opencv,dali,spdl
 
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 NATIVE_SOURCES := $(shell find cpp torch_ext -type f)
 PYTHON_SOURCES := $(shell find python -name '*.py') setup.py pyproject.toml
 
-.PHONY: demo test check quick build wheel fmt lint test-rust test-cpp test-python test-floor soak bench clean
+.PHONY: demo test check quick build wheel fmt lint test-rust test-cpp test-python test-floor soak bench corpus clean
 
 demo: build
 	$(BIN)/forebay demo
@@ -43,15 +44,15 @@ wheel: $(VENV)/.deps
 
 fmt: $(VENV)/.deps
 	cargo fmt --all
-	$(BIN)/ruff format python tests setup.py
-	$(BIN)/ruff check --fix --quiet python tests setup.py
+	$(BIN)/ruff format python tests benches setup.py
+	$(BIN)/ruff check --fix --quiet python tests benches setup.py
 	$(BIN)/clang-format -i $$(find cpp torch_ext tests/cpp -name '*.h' -o -name '*.c' -o -name '*.cpp')
 
 lint: $(VENV)/.deps
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff format --check --quiet python tests setup.py
-	$(BIN)/ruff check --quiet python tests setup.py
+	$(BIN)/ruff format --check --quiet python tests benches setup.py
+	$(BIN)/ruff check --quiet python tests benches setup.py
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $$(find cpp torch_ext tests/cpp -name '*.h' -o -name '*.c' -o -name '*.cpp')
 
@@ -76,9 +77,16 @@ soak: build
 	cargo test --release --workspace --quiet -- --include-ignored
 	$(BIN)/pytest --soak
 
-bench: build
-	$(BIN)/forebay bench --data $(DATA) --compare forebay,torch-pil --recipe imagenet-train
-	$(BIN)/forebay bench --data $(DATA) --compare forebay,torch-pil --recipe imagenet-val
+bench: build $(VENV)/.peers
+	$(BIN)/forebay bench --data $(DATA) --compare $(PEERS) --recipe imagenet-train --out benches/results/imagenet-train.json
+	$(BIN)/forebay bench --data $(DATA) --compare $(PEERS) --recipe imagenet-val --out benches/results/imagenet-val.json
+	$(BIN)/forebay bench --data $(DATA) --compare $(PEERS) --recipe multicam --seconds 30 --out benches/results/multicam.json
+	$(BIN)/python benches/readme.py --plot docs/rates.png
+
+# The peers that a benchmark compares with; tests of those that are missing skip and say so.
+$(VENV)/.peers: $(VENV)/.deps
+	$(BIN)/pip install --quiet opencv-python-headless nvidia-dali-cuda130 spdl matplotlib
+	touch $@
 
 clean:
 	rm -rf build dist target $(VENV) $(FLOOR_VENV)

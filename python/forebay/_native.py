@@ -104,6 +104,53 @@ def decode_image(encoded: Tensor, mode: str, orientation: str) -> Tensor:
         return image
 
 
+def decode_images(
+    encoded: list[Tensor], mode: str, orientation: str, strict: bool, threads: int
+) -> tuple[list[Tensor], Tensor]:
+    """See :func:`forebay.ops.decode_images`; the images, and which of them are there."""
+    with native_errors():
+        images, ok = _ops.decode_images(encoded, mode, orientation, strict, threads)
+        return list(images), ok
+
+
+def decode_resized_crop(encoded: list[Tensor], *options: Any) -> tuple[Tensor, Tensor]:
+    """See :func:`forebay.ops.decode_resized_crop`; the batch, and which items are there."""
+    with native_errors():
+        batch, ok = _ops.decode_resized_crop(encoded, *options)
+        return batch, ok
+
+
+def decode_resized_crop_packed(
+    encoded: Tensor, offsets: Tensor, *options: Any
+) -> tuple[Tensor, Tensor]:
+    """The same for items that lie end to end: item i is ``encoded[offsets[i]:offsets[i + 1]]``."""
+    with native_errors():
+        batch, ok = _ops.decode_resized_crop_packed(encoded, offsets, *options)
+        return batch, ok
+
+
+def resized_crop_normalize(images: Tensor, *options: Any) -> Tensor:
+    """See :func:`forebay.ops.resized_crop_normalize`."""
+    with native_errors():
+        batch: Tensor = _ops.resized_crop_normalize(images, *options)
+        return batch
+
+
+def examine_file(path: str, max_pixels: int) -> dict[str, Any]:
+    """What a file holds, or the stage at which it failed and why.
+
+    Reads and decodes it whole on the calling thread; several threads may call it.
+
+    Returns:
+        Either ``format``, ``bytes``, ``width``, ``height``, ``components``, ``progressive``,
+        ``oriented``, ``warnings`` and ``sums``, per channel of RGB the sum of the 8-bit values and
+        of their squares; or ``stage`` and ``reason``.
+    """
+    with native_errors():
+        report: dict[str, Any] = json.loads(_ops.examine_file(path, max_pixels))
+        return report
+
+
 def system_info() -> dict[str, Any]:
     """What the core knows about itself and the processor."""
     with native_errors():

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from . import bench, demo, doctor
+from . import bench, check, demo, doctor, stats
 from .output import fail
 
 
@@ -14,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a subcommand; returns the exit status, 0 only on success."""
     parser = argparse.ArgumentParser(prog="forebay", description="Feeds PyTorch with images.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for module in (demo, doctor, bench):
+    for module in (demo, doctor, bench, stats, check):
         name = module.__name__.rpartition(".")[2]
         purpose = (module.__doc__ or "").splitlines()[0]
         module.add_arguments(commands.add_parser(name, help=purpose, description=purpose))

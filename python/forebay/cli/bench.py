@@ -3,87 +3,96 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import json
-import os
-import platform
-import statistics
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-from ..machine import usable_cores
+from .. import machine
 from ..options import check_int
-from ..sources import IMG_EXTENSIONS
+from . import plot, report
+from .cold import ColdFiles
+from .files import list_images
 from .measure import Job
 from .output import Progress, say, say_json
-from .peers import PEERS
+from .peers import PEERS, require
+from .pictures import camera_pictures
 from .recipes import RECIPES
+from .report import Row
 
 ROUNDS = 3
+_SWEPT = ("num-workers", "batch-size")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command line."""
     parser.add_argument("--data", required=True, help="folder of images, searched at any depth")
     parser.add_argument("--recipe", choices=sorted(RECIPES), default="imagenet-train")
-    parser.add_argument("--loader", choices=sorted(PEERS), default="forebay")
-    parser.add_argument(
-        "--compare", metavar="A,B", help=f"measure these in turn, {ROUNDS} rounds; one is forebay"
-    )
-    parser.add_argument("--batch-size", type=int, default=64)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--loader", choices=sorted(PEERS), default="forebay")
+    which.add_argument("--compare", metavar="A,B,..", help="measure these in turn; one is forebay")
+    parser.add_argument("--rounds", type=int, help=f"default: {ROUNDS} of --compare, else 1")
+    parser.add_argument("--batch-size", type=int, help="default: 64; 48 of multicam")
     parser.add_argument("--num-workers", type=int, help="default: the usable cores")
+    parser.add_argument(
+        "--sweep", metavar="OPTION=N,N,..", help="num-workers=.. or batch-size=..: measure at each"
+    )
     parser.add_argument("--seconds", type=float, default=10.0, help="per measurement")
+    parser.add_argument(
+        "--cold", action="store_true", help="keep the files out of the page cache meanwhile"
+    )
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     parser.add_argument("--out", metavar="FILE", help="write command, machine and results as JSON")
+    parser.add_argument("--plot", metavar="FILE", help="draw the rates, in PNG or SVG")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures and reports."""
-    check_int("--batch-size", arguments.batch_size, least=1)
+    names = _names(arguments)
+    rounds = _rounds(arguments)
     if not 0 < arguments.seconds < float("inf"):
         raise ValueError(f"--seconds must be above 0, got {arguments.seconds}")
-    workers = usable_cores() if arguments.num_workers is None else arguments.num_workers
-    check_int("--num-workers", workers, least=0)
-    names = _names(arguments)
+    option, values = _sweep(arguments)
+    recipe = RECIPES[arguments.recipe]
+    job = Job(
+        names[0],
+        arguments.recipe,
+        [],
+        recipe.batch_size if arguments.batch_size is None else arguments.batch_size,
+        machine.usable_cores() if arguments.num_workers is None else arguments.num_workers,
+        arguments.seconds,
+        arguments.cold,
+    )
+    check_int("--batch-size", job.batch_size, least=1)
+    check_int("--num-workers", job.workers, least=0)
+    if arguments.plot:
+        plot.require()
+    require(names)
     files = list_images(arguments.data)
-    rows: list[dict[str, Any]] = []
-    schedule = names * (ROUNDS if arguments.compare else 1)
-    with Progress("bench", len(schedule)) as progress:
-        for number, name in enumerate(schedule):
-            progress.update(number, name)
-            job = Job(
-                name, arguments.recipe, files, arguments.batch_size, workers, arguments.seconds
-            )
-            rows.append(measured(job))
-        progress.update(len(schedule))
-    report = summary(rows) if arguments.compare else rows[0]
-    if arguments.out:
-        record = {"command": _command(arguments), "machine": machine_record(), "report": report}
-        Path(arguments.out).write_text(json.dumps(record, indent=2) + "\n")
-    if arguments.json:
-        say_json(report)
+    if recipe.pictures:
+        files = camera_pictures(files)
+    job = dataclasses.replace(job, files=files)
+    points = [_at(job, option, value) for value in values] or [job]
+    rows = _measured_all(
+        [dataclasses.replace(at, loader=name) for at in points for name in names] * rounds
+    )
+    compare = bool(arguments.compare)
+    if values:
+        result = report.sweep(option, rows, compare)
     else:
-        _say_table(rows, report)
+        result = report.comparison(rows) if compare else report.median_round(rows)
+    if arguments.out:
+        _write_record(arguments, files, rows, result)
+    if arguments.plot:
+        plot.draw(result, arguments.plot)
+    if arguments.json:
+        say_json(result)
+    else:
+        _say_table(rows, result, rounds)
     return 0
-
-
-def list_images(folder: str) -> list[str]:
-    """Images below a folder, sorted."""
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"--data must be a folder of images, got {folder}")
-    files = [
-        os.path.join(where, name)
-        for where, _, names in os.walk(folder, followlinks=True)
-        for name in names
-        if name.lower().endswith(IMG_EXTENSIONS)
-    ]
-    if not files:
-        raise ValueError(
-            f"--data must hold images ({', '.join(IMG_EXTENSIONS)}), found none below {folder}"
-        )
-    return sorted(files)
 
 
 # The baseline is taken by the child itself, after torch and before anything else: pages that it
@@ -96,67 +105,30 @@ main(rollup)
 """
 
 
-def measured(job: Job) -> dict[str, Any]:
+def measured(job: Job) -> Row:
     """One measurement in a process of its own, so that memory and CPU time are its alone."""
-    child = subprocess.run(
-        [sys.executable, "-c", _CHILD],
-        input=job.to_json(),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
+    with ColdFiles(job.files) if job.cold else contextlib.nullcontext():
+        child = subprocess.run(
+            [sys.executable, "-c", _CHILD],
+            input=job.to_json(),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
     if child.returncode != 0:
         raise RuntimeError(f"measuring {job.loader} failed with status {child.returncode}")
-    row: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
+    row: Row = json.loads(child.stdout.splitlines()[-1])
     return row
 
 
-def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Forebay's median round, the peers', and the median of the ratios round by round."""
-    by_name: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_name.setdefault(row["loader"], []).append(row)
-    medians = {name: _median_round(of) for name, of in by_name.items()}
-    own = by_name["forebay"]
-    peers = [name for name in by_name if name != "forebay"]
-    ratio = {
-        name: round(
-            statistics.median(
-                ours["images_per_s"] / theirs["images_per_s"]
-                for ours, theirs in zip(own, by_name[name], strict=True)
-            ),
-            3,
-        )
-        for name in peers
-    }
-    return medians["forebay"] | {
-        "ratio": ratio,
-        "peers": {name: medians[name] for name in peers},
-        "rounds": rows,
-    }
-
-
-def machine_record() -> dict[str, Any]:
-    """What a reader of numbers wants to know; no host names, no paths."""
-    model = platform.processor() or platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                model = line.partition(":")[2].strip()
-                break
-    except OSError:
-        pass
-    return {
-        "cpu": model,
-        "usable_cores": usable_cores(),
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
-    }
-
-
-def _median_round(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    ordered = sorted(rows, key=lambda row: float(row["images_per_s"]))
-    return ordered[len(ordered) // 2]
+def _measured_all(jobs: list[Job]) -> list[Row]:
+    rows = []
+    with Progress("bench", len(jobs)) as progress:
+        for number, job in enumerate(jobs):
+            progress.update(number, job.loader)
+            rows.append(measured(job))
+        progress.update(len(jobs))
+    return rows
 
 
 def _names(arguments: argparse.Namespace) -> list[str]:
@@ -172,23 +144,78 @@ def _names(arguments: argparse.Namespace) -> list[str]:
     return names
 
 
+def _rounds(arguments: argparse.Namespace) -> int:
+    rounds: int = arguments.rounds
+    if rounds is None:
+        return ROUNDS if arguments.compare else 1
+    check_int("--rounds", rounds, least=1)
+    return rounds
+
+
+def _sweep(arguments: argparse.Namespace) -> tuple[str, list[int]]:
+    """The option and its values; without a sweep no values."""
+    if not arguments.sweep:
+        return "", []
+    option, _, listed = arguments.sweep.partition("=")
+    values = [int(value) for value in listed.split(",") if value.strip().isdigit()]
+    least = 0 if option == "num-workers" else 1
+    if (
+        option not in _SWEPT
+        or len(values) != len(listed.split(","))
+        or len(set(values)) != len(values)
+        or min(values) < least
+    ):
+        raise ValueError(
+            f"--sweep must be num-workers=0,1,.. or batch-size=1,2,.., got {arguments.sweep!r}"
+        )
+    if getattr(arguments, option.replace("-", "_")) is not None:
+        raise ValueError(f"--sweep {option}= and --{option} contradict each other")
+    return option, values
+
+
+def _at(job: Job, option: str, value: int) -> Job:
+    if option == "num-workers":
+        return dataclasses.replace(job, workers=value)
+    return dataclasses.replace(job, batch_size=value)
+
+
+def _write_record(
+    arguments: argparse.Namespace, files: list[str], rows: list[Row], result: Row
+) -> None:
+    record = {
+        "command": _command(arguments),
+        "machine": report.machine_record(),
+        "versions": report.versions(rows),
+        "data": report.data_record(files),
+        "report": result,
+    }
+    Path(arguments.out).write_text(json.dumps(record, indent=2) + "\n")
+
+
 def _command(arguments: argparse.Namespace) -> str:
     """The command with the names of folders left out."""
-    options = {
-        name: value
-        for name, value in vars(arguments).items()
-        if name not in ("command", "run", "data", "out", "json") and value is not None
-    }
-    words = [f"--{name.replace('_', '-')} {value}" for name, value in options.items()]
-    return " ".join(["forebay bench", *words])
+    left_out = {"command", "run", "data", "out", "plot", "json"}
+    left_out |= {"loader"} if arguments.compare else set()
+    words = ["forebay bench"]
+    for name, value in vars(arguments).items():
+        if name not in left_out and value not in (None, False):
+            words.append(f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}"))
+    return " ".join(words)
 
 
-def _say_table(rows: list[dict[str, Any]], report: dict[str, Any]) -> None:
-    say(f"{'loader':<12}{'images/s':>10}{'cores':>8}{'per core':>10}{'PSS MB':>9}{'first s':>9}")
+def _say_table(rows: list[Row], result: Row, rounds: int) -> None:
+    say(
+        f"{'loader':<14}{'workers':>8}{'batch':>7}{'images/s':>10}{'cores':>8}{'per core':>10}"
+        f"{'PSS MB':>9}{'first s':>9}"
+    )
     for row in rows:
         say(
-            f"{row['loader']:<12}{row['images_per_s']:>10.0f}{row['cpu_cores']:>8.2f}"
-            f"{row['images_per_cpu_s']:>10.0f}{row['pss_mb']:>9.0f}{row['first_batch_s']:>9.2f}"
+            f"{row['loader']:<14}{row['num_workers']:>8}{row['batch_size']:>7}"
+            f"{row['images_per_s']:>10.0f}{row['cpu_cores']:>8.2f}{row['images_per_cpu_s']:>10.0f}"
+            f"{row['pss_mb']:>9.0f}{row['first_batch_s']:>9.2f}"
         )
-    for name, ratio in report.get("ratio", {}).items():
-        say(f"forebay / {name}: {ratio:.2f} (median of {ROUNDS} rounds)")
+    key = result["sweep"]["option"] if "sweep" in result else ""
+    for point in result.get("points", [result]):
+        at = f" at {key} {point[key.replace('-', '_')]}" if key else ""
+        for name, ratio in point.get("ratio", {}).items():
+            say(f"forebay / {name}{at}: {ratio:.2f} (median of {rounds} rounds)")

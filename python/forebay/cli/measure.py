@@ -28,6 +28,7 @@ class Job:
     batch_size: int
     workers: int
     seconds: float
+    cold: bool = False
 
     def to_json(self) -> str:
         """As it goes to the child."""
@@ -41,6 +42,7 @@ def measure(job: Job, baseline_pss: int) -> dict[str, Any]:
     torch. Peers are charged a megabyte for importing forebay, which the harness needs.
     """
     module = peer(job.loader)
+    versions = module.versions()  # imports the peer's libraries, whose time is not the loader's
     begun = time.perf_counter()
     batches = _endless(module.make(job.files, job.recipe, job.batch_size, job.workers))
     next(batches)
@@ -58,12 +60,14 @@ def measure(job: Job, baseline_pss: int) -> dict[str, Any]:
         "recipe": job.recipe,
         "batch_size": job.batch_size,
         "num_workers": job.workers,
+        "cache": "cold" if job.cold else "warm",
+        "images": images,
         "images_per_s": round(images / wall, 1),
         "cpu_cores": round(cpu / wall, 3),
         "images_per_cpu_s": round(images / max(cpu, 1e-9), 1),
         "pss_mb": round((max(pss) - baseline_pss) / 1e6, 1),
         "first_batch_s": round(first_batch_s, 3),
-        "versions": module.versions(),
+        "versions": versions,
     }
 
 

@@ -1,4 +1,7 @@
-"""Forebay itself."""
+"""Forebay itself, with default options.
+
+Pixels: those of torchvision v2 on tensors that Pillow decoded (docs/transforms.md).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What most training scripts have: DataLoader, Pillow, torchvision.transforms."""
+"""What most training scripts have: DataLoader, Pillow, torchvision.transforms.
+
+Pixels: those that the others are compared with, of Pillow's decoder and antialiased resize.
+"""
 
 from __future__ import annotations
 

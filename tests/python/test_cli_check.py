@@ -1,0 +1,139 @@
+"""``forebay check``: what is broken and why, and what is strange."""
+
+import io
+import json
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from forebay.cli import check, main
+from images import jpeg, photo, png
+
+GREY = photo(40, 50)[..., 0]
+
+
+def report(capsys, folder, *words):
+    status = main(["check", str(folder), *map(str, words), "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def cmyk():
+    buffer = io.BytesIO()
+    Image.fromarray(photo(40, 50)).convert("CMYK").save(buffer, "JPEG")
+    return buffer.getvalue()
+
+
+def damaged():
+    """Decodes with warnings: bytes are missing before the restart marker RST3."""
+    encoded = bytearray(jpeg(photo(120, 160), quality=95, restart_marker_blocks=4))
+    marker = encoded.index(b"\xff\xd3")
+    del encoded[marker - 30 : marker - 2]
+    return bytes(encoded)
+
+
+STRANGE = {
+    "rotated": ("turned.jpg", lambda: jpeg(photo(40, 50), orientation=6)),
+    "cmyk": ("print.jpg", cmyk),
+    "grey": ("grey.jpg", lambda: jpeg(GREY)),
+    "alpha": ("alpha.png", lambda: png(np.dstack([photo(40, 50), GREY]))),
+    "progressive": ("scans.jpg", lambda: jpeg(photo(40, 50), progressive=True)),
+    "extension": ("really_a.png", lambda: jpeg(photo(40, 50))),
+    "warnings": ("damaged.jpg", damaged),
+}
+BROKEN = {
+    "cut.jpg": (lambda: jpeg(photo(40, 50))[:-40], "truncated"),
+    "empty.jpg": (lambda: b"", "empty file"),
+    "page.jpg": (lambda: b"<html>not found</html>", "not an image"),
+    "cut.png": (lambda: png(photo(40, 50))[:200], "truncated"),
+}
+
+
+def test_good_files_pass(tmp_path, capsys):
+    (tmp_path / "a.jpg").write_bytes(jpeg(photo(40, 50)))
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.png").write_bytes(png(photo(40, 50)))
+    (tmp_path / "notes.txt").write_text("not looked at")
+    status, got = report(capsys, tmp_path)
+    assert status == 0
+    assert got["images"] == 2
+    assert got["bytes"] == sum(path.stat().st_size for path in tmp_path.rglob("*.[jp]*g"))
+    assert got["broken"] == []
+    assert not any(got["strange"].values())
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_what_is_strange_is_listed_but_no_failure(tmp_path, capsys, kind):
+    name, make = STRANGE[kind]
+    (tmp_path / name).write_bytes(make())
+    status, got = report(capsys, tmp_path)
+    assert status == 0, got
+    assert got["strange"] == {one: [] for one in check.STRANGE} | {kind: [str(tmp_path / name)]}
+
+
+def test_huge_is_more_than_16_megapixels(tmp_path, capsys):
+    Image.new("L", (4000, 4000)).save(tmp_path / "at_the_limit.png")
+    Image.new("L", (4001, 4000)).save(tmp_path / "above.png")
+    _, got = report(capsys, tmp_path)
+    assert got["strange"]["huge"] == [str(tmp_path / "above.png")]
+
+
+def test_what_is_broken_is_a_failure_with_reasons(tmp_path, capsys):
+    (tmp_path / "good.jpg").write_bytes(jpeg(photo(40, 50)))
+    for name, (make, _) in BROKEN.items():
+        (tmp_path / name).write_bytes(make())
+    log = tmp_path / "bad.jsonl"
+    log.write_text("of an earlier run\n")
+    status, got = report(capsys, tmp_path, "--quarantine", log, "--num-workers", 2)
+    assert status == 1
+    assert got["images"] == 1 + len(BROKEN)
+    assert [fault["key"] for fault in got["broken"]] == [
+        str(tmp_path / name) for name in sorted(BROKEN)
+    ]
+    for fault in got["broken"]:
+        assert fault.keys() == {"key", "stage", "reason"}
+        assert fault["stage"] == "decode"
+        assert BROKEN[os.path.basename(fault["key"])][1] in fault["reason"]
+    assert [json.loads(line) for line in log.read_text().splitlines()] == got["broken"]
+
+
+def test_too_large_is_broken(tmp_path, capsys):
+    (tmp_path / "a.jpg").write_bytes(jpeg(photo(40, 50)))
+    status, got = report(capsys, tmp_path, "--max-pixels", 1999)
+    assert status == 1
+    assert "exceed the limit of 1999" in got["broken"][0]["reason"]
+
+
+def test_a_name_that_is_not_utf8(tmp_path, capsys):
+    path = os.fsencode(tmp_path) + b"/n\xff.jpg"
+    try:
+        with open(path, "wb") as file:
+            file.write(jpeg(GREY))
+    except OSError as error:
+        pytest.skip(f"the file system refuses such names: {error}")
+    status, got = report(capsys, tmp_path)
+    assert status == 0
+    assert os.fsencode(got["strange"]["grey"][0]) == path
+    assert main(["check", str(tmp_path)]) == 0
+    assert "n\\xff.jpg" in capsys.readouterr().out
+
+
+def test_says_what_it_found(tmp_path, capsys):
+    for number in range(12):
+        (tmp_path / f"{number:02d}.jpg").write_bytes(jpeg(GREY))
+    (tmp_path / "cut.jpg").write_bytes(jpeg(GREY)[:-40])
+    assert main(["check", str(tmp_path)]) == 1
+    text = capsys.readouterr().out
+    assert "cut.jpg: decode: truncated" in text
+    assert "grey: 12" in text
+    assert "and 2 more" in text
+    assert "13 images" in text
+
+
+def test_a_wrong_folder_leaves_the_quarantine_alone(tmp_path, capsys):
+    log = tmp_path / "bad.jsonl"
+    log.write_text("kept\n")
+    assert main(["check", str(tmp_path / "none"), "--quarantine", str(log)]) == 1
+    assert "not a folder" in capsys.readouterr().err
+    assert log.read_text() == "kept\n"
