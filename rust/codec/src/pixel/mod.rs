@@ -5,6 +5,8 @@
 
 pub mod color;
 pub mod horizontal;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 pub mod sums;
 pub mod vertical;
 pub mod write;

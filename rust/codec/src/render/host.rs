@@ -76,6 +76,14 @@ impl<'a> Host<'a> {
         Ok(Self::whole::<C>(pixels, size))
     }
 
+    /// The memory, if it is its own.
+    pub(super) fn into_pixels(self) -> Option<Vec<u8>> {
+        match self.pixels {
+            Cow::Owned(pixels) => Some(pixels),
+            Cow::Borrowed(_) => None,
+        }
+    }
+
     pub(super) fn size(&self) -> Size {
         self.size
     }

@@ -151,22 +151,28 @@ impl Work<'_> {
         let (last, before) = self.plan.passes.split_last().expect("plans were checked");
         let mut gray_mean = 0.0;
         let mut previous: Option<Host<'_>> = None;
+        // Fresh pages for every image took a sixth of the time of a recipe with two passes.
+        let mut spare = std::mem::take(&mut buffers.spare);
         let mut input = size;
         for pass in before {
             let output = pass.size();
             let line = output.width as usize * C;
             let bytes = line * output.height as usize;
-            let mut pixels = Error::filled(0, bytes, "a pass")?;
+            let mut pixels = spare.pop().unwrap_or_default();
+            if pixels.len() < bytes {
+                pixels = Error::filled(0, bytes, "a pass")?;
+            }
             let rows = previous.as_mut().map_or(&mut *rows, |host| host as &mut dyn Rows);
             let program = Program::new(&pass.color, gray_mean);
             buffers.run::<C>(self, rows, input, pass, &program, &mut |y, row| {
                 pixels[y * line..(y + 1) * line].copy_from_slice(row);
             })?;
             report.passes += 1;
-            report.intermediate_bytes += pixels.len() as u64;
+            report.intermediate_bytes += bytes as u64;
             if C == 3 && pass.reduce == Some(Reduce::GrayMean) {
-                gray_mean = mean(color::gray_sum(self.level, &pixels), output.pixels());
+                gray_mean = mean(color::gray_sum(self.level, &pixels[..bytes]), output.pixels());
             }
+            spare.extend(previous.take().and_then(Host::into_pixels));
             previous = Some(Host::whole::<C>(pixels, output));
             input = output;
         }
@@ -178,6 +184,8 @@ impl Work<'_> {
             writer.row(level, y, output, row, slot);
         })?;
         report.passes += 1;
+        spare.extend(previous.and_then(Host::into_pixels));
+        buffers.spare = spare;
         Ok(())
     }
 }

@@ -30,12 +30,15 @@ pub(super) struct PassBuffers {
     /// One output row, over the whole width.
     row: Vec<u8>,
     order: Vec<u32>,
+    /// Results of passes that were not the last one's.
+    pub(super) spare: Vec<Vec<u8>>,
 }
 
 impl PassBuffers {
     /// Bytes that are held on to.
     pub(super) fn held(&self) -> usize {
-        self.ring.held() + self.row.capacity()
+        let spare: usize = self.spare.iter().map(Vec::capacity).sum();
+        self.ring.held() + self.row.capacity() + spare
     }
 
     /// Runs `pass` on `rows` of an `input` with `C` channels.
@@ -48,7 +51,7 @@ impl PassBuffers {
         program: &Program,
         sink: Sink<'_>,
     ) -> Result<(), Error> {
-        let Self { columns, ring, row, order } = self;
+        let Self { columns, ring, row, order, .. } = self;
         columns.prepare(&pass.x);
         row.clear();
         let width = pass.x.out_len as usize;

@@ -4,15 +4,12 @@
 //! pixel value before it is used.
 
 use super::{Arithmetic, Table, scalar};
+use crate::pixel::lanes::{PIXELS, deinterleave};
 use std::arch::x86_64::{
-    __m128i, __m256, _mm_loadl_epi64, _mm_loadu_si128, _mm_or_si128, _mm_setr_epi8,
-    _mm_shuffle_epi8, _mm_srli_si128, _mm_storeu_si128, _mm256_cvtepi32_ps, _mm256_cvtepu8_epi32,
-    _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_loadu_ps, _mm256_mul_ps, _mm256_set1_ps,
-    _mm256_storeu_ps, _mm256_sub_ps,
+    __m128i, __m256, _mm_loadl_epi64, _mm_srli_si128, _mm_storeu_si128, _mm256_cvtepi32_ps,
+    _mm256_cvtepu8_epi32, _mm256_fmadd_ps, _mm256_fnmadd_ps, _mm256_loadu_ps, _mm256_mul_ps,
+    _mm256_set1_ps, _mm256_storeu_ps, _mm256_sub_ps,
 };
-
-/// Pixels of one step into planes.
-const PIXELS: usize = 16;
 
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn planes_raw(row: &[u8], planes: [&mut [u8]; 3]) {
@@ -114,35 +111,4 @@ impl Constants {
         let rest = _mm256_fnmadd_ps(quotient, self.std, centred);
         _mm256_fmadd_ps(rest, self.inverse_std, quotient)
     }
-}
-
-/// Sixteen interleaved pixels by channel.
-#[target_feature(enable = "avx2,fma")]
-fn deinterleave(pixels: &[u8; 3 * PIXELS]) -> [__m128i; 3] {
-    let parts = [0, 16, 32].map(|at| {
-        // SAFETY: 16 bytes from 0, 16 and 32 lie inside the 48 bytes of `pixels`.
-        unsafe { _mm_loadu_si128(pixels.as_ptr().add(at).cast()) }
-    });
-    let red = [
-        _mm_setr_epi8(0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
-        _mm_setr_epi8(-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1),
-        _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13),
-    ];
-    let green = [
-        _mm_setr_epi8(1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
-        _mm_setr_epi8(-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1),
-        _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14),
-    ];
-    let blue = [
-        _mm_setr_epi8(2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1),
-        _mm_setr_epi8(-1, -1, -1, -1, -1, 1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1),
-        _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15),
-    ];
-    [red, green, blue].map(|masks| {
-        let gathered = _mm_or_si128(
-            _mm_shuffle_epi8(parts[0], masks[0]),
-            _mm_shuffle_epi8(parts[1], masks[1]),
-        );
-        _mm_or_si128(gathered, _mm_shuffle_epi8(parts[2], masks[2]))
-    })
 }
