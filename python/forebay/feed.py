@@ -102,6 +102,12 @@ class PushedFeed:
             self.failure = error
             return None
 
+    def raise_failure(self) -> None:
+        """Raises what the sampler raised, once; the epoch is over then."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
     def delivered(self) -> None:
         """A batch was handed out."""
         if self._pushed:

@@ -1,13 +1,37 @@
-"""Typed functions over ``torch.ops.forebay``, with their shape rules for ``torch.compile``."""
+"""Typed functions over ``torch.ops.forebay``: images in code that has a loader of its own.
+
+All are stateless, run on threads of the core that end with the call, and release the GIL.
+
+**Invariants**
+- ERR-1: one bad item never spoils the others: strict calls name the first bad one, others
+  return a mask.
+- An item's result depends on its own bytes and arguments alone, not on what else is in the list,
+  nor on the number of threads.
+- MEM-2: results are new memory, also when nothing had to be done.
+
+Within ``torch.compile`` the checks here are traced away; what the core refuses while compiled code
+runs is RuntimeError with the same words, behind the letter of its kind.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, overload
+
 import torch
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
-from . import _native
+from . import _native, fakes  # noqa: F401  (fakes registers itself)
+from .options import check_choice, check_int
+from .transforms import INTERPOLATIONS, Interpolation, interpolation_name
 
-__all__ = ["decode_image"]
+__all__ = ["decode_image", "decode_images", "decode_resized_crop", "resized_crop_normalize"]
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32)
+
+# A list, a nested tensor, or a padded batch with its sizes.
+Images: TypeAlias = "list[Tensor] | Tensor | tuple[Tensor, Tensor]"
 
 
 def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "apply") -> Tensor:
@@ -34,21 +58,323 @@ def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "appl
     Threads: may be called from several threads at once; the GIL is released.
     Cost: one allocation for the result; ``encoded`` is not copied.
     """
-    if not isinstance(encoded, Tensor):
-        raise TypeError(f"encoded must be a uint8 tensor, got {type(encoded).__name__}")
-    if encoded.dtype != torch.uint8 or encoded.dim() != 1 or encoded.device.type != "cpu":
-        raise TypeError(
-            "encoded must be a uint8 tensor of one dimension on the CPU, "
-            f"got {encoded.dtype} {tuple(encoded.shape)} on {encoded.device}"
-        )
+    _check_tensor("encoded", encoded, torch.uint8, 1)
     return _native.decode_image(encoded, mode, orientation)
 
 
-def _decode_image_fake(encoded: Tensor, mode: str, orientation: str) -> Tensor:
-    del mode, orientation  # of no influence on the shape
-    context = torch.library.get_ctx()
-    height, width = context.new_dynamic_size(), context.new_dynamic_size()
-    return encoded.new_empty((3, height, width), dtype=torch.uint8)
+@overload
+def decode_images(
+    encoded: Sequence[Tensor],
+    *,
+    mode: str = "RGB",
+    orientation: str = "apply",
+    layout: Literal["list"] = "list",
+    strict: Literal[True] = True,
+    threads: int = 0,
+) -> list[Tensor]: ...
 
 
-torch.library.register_fake("forebay::decode_image", _decode_image_fake)
+@overload
+def decode_images(
+    encoded: Sequence[Tensor],
+    *,
+    mode: str = "RGB",
+    orientation: str = "apply",
+    layout: Literal["list"] = "list",
+    strict: Literal[False],
+    threads: int = 0,
+) -> tuple[list[Tensor], Tensor]: ...
+
+
+@overload
+def decode_images(
+    encoded: Sequence[Tensor],
+    *,
+    mode: str = "RGB",
+    orientation: str = "apply",
+    layout: str,
+    strict: bool = True,
+    threads: int = 0,
+) -> Any: ...
+
+
+def decode_images(
+    encoded: Sequence[Tensor],
+    *,
+    mode: str = "RGB",
+    orientation: str = "apply",
+    layout: str = "list",
+    strict: bool = True,
+    threads: int = 0,
+) -> Images | tuple[Images, Tensor]:
+    """Decodes images that keep sizes of their own; each as `decode_image` does.
+
+    Args:
+        encoded: N tensors ``(n_i,)`` uint8 on the CPU, the bytes of the files.
+        mode: ``"RGB"``.
+        orientation: ``"apply"`` or ``"ignore"`` the EXIF orientation.
+        layout: ``"list"``; ``"nested"``, a nested tensor (``torch.nested``, strided); ``"padded"``,
+            all in one tensor as large as the highest and the widest of them.
+        strict: raise for a bad item. False: a bad item is an image of no pixels, ``(3, 0, 0)``.
+        threads: how many work on the images; 0: the cores this process may use, and one within a
+            DataLoader worker, beside which others work.
+
+    Returns:
+        ``"list"``: N tensors ``(3, H_i, W_i)`` uint8 on the CPU, values 0..255, RGB, row-major.
+        ``"nested"``: these as one nested tensor. ``"padded"``: a pair of a tensor
+        ``(N, 3, max H, max W)`` uint8 with the images in their upper left corners and zeros
+        elsewhere, and their sizes ``(N, 2)`` int64, height and width in pixels.
+        With ``strict=False`` a pair of that and ``ok``, bool ``(N,)``, False for bad items.
+
+    Raises:
+        ValueError: an image is truncated, damaged or of an unknown format; the message begins
+            with ``encoded[i]``, i being the first of these.
+        NotImplementedError: the first bad item is of a kind that is not decoded yet.
+        TypeError: an item is not a uint8 tensor of one dimension on the CPU.
+
+    Determinism: an item's pixels depend on its bytes alone.
+    Threads: may be called from several threads at once; the GIL is released.
+    Cost: one allocation an image; the bytes are not copied. ``"nested"`` and ``"padded"`` copy
+    each image once more.
+    """
+    check_choice("layout", layout, ("list", "nested", "padded"))
+    items = _checked_items(encoded)
+    images: list[Tensor] = []
+    ok = torch.empty(0, dtype=torch.bool, device="cpu")
+    if items:  # without tensors the dispatcher finds no kernel
+        images, ok = _native.decode_images(items, mode, orientation, strict, _threads(threads))
+    laid: Images = images
+    if layout == "nested":
+        laid = torch.nested.nested_tensor(images, dtype=torch.uint8, device="cpu")
+    elif layout == "padded":
+        laid = _padded(images)
+    return laid if strict else (laid, ok)
+
+
+@overload
+def decode_resized_crop(
+    encoded: Sequence[Tensor] | Tensor,
+    boxes: Tensor | None = None,
+    *,
+    size: int | Sequence[int],
+    offsets: Tensor | None = None,
+    interpolation: Interpolation = "bilinear",
+    antialias: bool = True,
+    orientation: str = "apply",
+    strict: Literal[True] = True,
+    threads: int = 0,
+) -> Tensor: ...
+
+
+@overload
+def decode_resized_crop(
+    encoded: Sequence[Tensor] | Tensor,
+    boxes: Tensor | None = None,
+    *,
+    size: int | Sequence[int],
+    offsets: Tensor | None = None,
+    interpolation: Interpolation = "bilinear",
+    antialias: bool = True,
+    orientation: str = "apply",
+    strict: bool,
+    threads: int = 0,
+) -> Tensor | tuple[Tensor, Tensor]: ...
+
+
+def decode_resized_crop(
+    encoded: Sequence[Tensor] | Tensor,
+    boxes: Tensor | None = None,
+    *,
+    size: int | Sequence[int],
+    offsets: Tensor | None = None,
+    interpolation: Interpolation = "bilinear",
+    antialias: bool = True,
+    orientation: str = "apply",
+    strict: bool = True,
+    threads: int = 0,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Decodes images, crops each to its box and resizes the crops to one size.
+
+    Equal bit for bit to torchvision v2's ``resized_crop`` on the decoded uint8 image. Of a
+    baseline JPEG only what the crop needs is decoded.
+
+    Args:
+        encoded: N tensors ``(n_i,)`` uint8 on the CPU, the bytes of the files; or one that holds
+            them end to end, with ``offsets``.
+        boxes: Tensor ``(N, 4)`` int64 on the CPU: left, top, right, bottom in pixels of the
+            upright image (of the stored one under ``"ignore"``), right and bottom excluded. None:
+            whole images.
+        size: ``(height, width)`` of the crops in pixels, or one number for both.
+        offsets: Tensor ``(N + 1,)`` int64 on the CPU, where each item begins in ``encoded``, and
+            the end. This form has a static number of arguments, which suits ``torch.compile``.
+        interpolation: ``"bilinear"``, ``"bicubic"``, ``"nearest"`` or ``"nearest-exact"``.
+        antialias: stretch the filter where a crop is made smaller.
+        orientation: ``"apply"`` or ``"ignore"`` the EXIF orientation.
+        strict: raise for a bad item. False: a bad item is zeros.
+        threads: as for `decode_images`.
+
+    Returns:
+        Tensor ``(N, 3, height, width)`` uint8 on the CPU, values 0..255, RGB, row-major. With
+        ``strict=False`` a pair of it and ``ok``, bool ``(N,)``, False for bad items.
+
+    Raises:
+        ValueError: an image is damaged, or a box is empty or reaches out of its image; the
+            message begins with ``encoded[i]``, i being the first of these. Or an argument is
+            out of range.
+        NotImplementedError: the first bad item is of a kind that is not decoded yet.
+        TypeError: an argument is of a wrong type.
+
+    Determinism: an item's crop depends on its bytes and box alone.
+    Threads: may be called from several threads at once; the GIL is released.
+    Cost: one allocation for the batch; no decoded image is kept whole, apart from PNG and JPEG
+    that has to be turned.
+    """
+    how = [_size(size), _interpolation(interpolation), antialias, orientation, strict]
+    if isinstance(encoded, Tensor):
+        if offsets is None:
+            raise TypeError(
+                "encoded is one tensor, so offsets must say where its items begin; pass offsets=, "
+                "or a list of tensors"
+            )
+        _check_tensor("encoded", encoded, torch.uint8, 1)
+        _check_tensor("offsets", offsets, torch.int64, 1)
+        which = _boxes(boxes, offsets.shape[0] - 1)
+        batch, ok = _native.decode_resized_crop_packed(
+            encoded, offsets, which, *how, _threads(threads)
+        )
+    else:
+        if offsets is not None:
+            raise TypeError("offsets belong to one packed tensor, got a list; leave offsets out")
+        items = _checked_items(encoded)
+        batch, ok = _native.decode_resized_crop(
+            items, _boxes(boxes, len(items)), *how, _threads(threads)
+        )
+    return batch if strict else (batch, ok)
+
+
+def resized_crop_normalize(
+    images: Tensor,
+    boxes: Tensor | None = None,
+    *,
+    size: int | Sequence[int],
+    flip: Tensor | None = None,
+    mean: Sequence[float],
+    std: Sequence[float],
+    dtype: torch.dtype = torch.float32,
+    interpolation: Interpolation = "bilinear",
+    antialias: bool = True,
+    threads: int = 0,
+) -> Tensor:
+    """Crops, resizes, mirrors and normalises images that are decoded already, in one pass.
+
+    Equal bit for bit, in float32, to torchvision v2's ``resized_crop``, ``horizontal_flip``,
+    ``to_dtype(scale=True)`` and ``normalize``. The half types are computed in float32 and rounded
+    once.
+
+    Args:
+        images: Tensor ``(N, 3, H, W)`` uint8 on the CPU, values 0..255; contiguous or
+            channels_last (so a ``(N, H, W, 3)`` batch may be passed as a permuted view).
+        boxes: as for `decode_resized_crop`, in pixels of ``images``.
+        size: ``(height, width)`` of the results in pixels, or one number for both.
+        flip: Tensor ``(N,)`` bool on the CPU: mirror left and right after the crop. None: none.
+        mean: of each of the three channels, on the 0..1 scale.
+        std: likewise, above 0.
+        dtype: ``torch.float32``, ``torch.float16`` or ``torch.bfloat16``.
+        interpolation: as for `decode_resized_crop`.
+        antialias: as for `decode_resized_crop`.
+        threads: as for `decode_images`.
+
+    Returns:
+        Tensor ``(N, 3, height, width)`` of ``dtype`` on the CPU, contiguous; values
+        ``(pixel / 255 - mean) / std``.
+
+    Raises:
+        ValueError: a box is empty or reaches out of its image (the message begins with
+            ``images[i]``), or an argument is out of range.
+        TypeError: an argument is of a wrong type.
+
+    Determinism: an image's result depends on its pixels, box and flip alone.
+    Threads: may be called from several threads at once; the GIL is released.
+    Cost: one allocation for the batch; pixels are read and written once.
+    """
+    _check_tensor("images", images, torch.uint8, 4)
+    if dtype not in _FLOATS:
+        right = ", ".join(map(str, _FLOATS))
+        kind = ValueError if isinstance(dtype, torch.dtype) else TypeError
+        raise kind(f"dtype must be one of {right}, got {dtype!r}")
+    if flip is None:
+        flip = torch.empty(0, dtype=torch.bool, device="cpu")
+    else:
+        _check_tensor("flip", flip, torch.bool, 1)
+        if flip.shape[0] != images.shape[0]:
+            raise ValueError(f"flip must hold one per image ({images.shape[0]}), got {len(flip)}")
+    return _native.resized_crop_normalize(
+        images,
+        _boxes(boxes, images.shape[0]),
+        flip,
+        _size(size),
+        [float(value) for value in mean],
+        [float(value) for value in std],
+        dtype,
+        _interpolation(interpolation),
+        antialias,
+        _threads(threads),
+    )
+
+
+def _check_tensor(name: str, value: object, dtype: torch.dtype, dims: int) -> None:
+    right = f"{name} must be a {dtype} tensor of {dims} dimension{'s' * (dims > 1)} on the CPU"
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{right}, got {type(value).__name__}")
+    if value.dtype != dtype or value.dim() != dims or value.device.type != "cpu":
+        got = f"{value.dtype} {tuple(value.shape)} on {value.device}"
+        raise TypeError(f"{right}, got {got}")
+
+
+def _checked_items(encoded: Sequence[Tensor]) -> list[Tensor]:
+    if not isinstance(encoded, Sequence) or isinstance(encoded, (str, bytes)):
+        raise TypeError(f"encoded must be a list of uint8 tensors, got {type(encoded).__name__}")
+    for place, item in enumerate(encoded):
+        _check_tensor(f"encoded[{place}]", item, torch.uint8, 1)
+    return list(encoded)
+
+
+def _boxes(boxes: Tensor | None, count: int) -> Tensor:
+    if boxes is None:
+        return torch.empty((0, 4), dtype=torch.int64, device="cpu")
+    _check_tensor("boxes", boxes, torch.int64, 2)
+    if boxes.shape[0] != count or boxes.shape[1] != 4:
+        raise ValueError(f"boxes must be ({count}, 4), one per item, got {tuple(boxes.shape)}")
+    return boxes
+
+
+def _size(size: int | Sequence[int]) -> list[int]:
+    sides = [size, size] if isinstance(size, int) else list(size)
+    if len(sides) != 2:
+        raise ValueError(f"size must be (height, width) or one number, got {size!r}")
+    return sides
+
+
+def _interpolation(given: Interpolation) -> str:
+    name = interpolation_name(given)
+    if name is None:
+        raise ValueError(f"interpolation must be one of {', '.join(INTERPOLATIONS)}, got {given!r}")
+    return name
+
+
+def _threads(threads: int) -> int:
+    check_int("threads", threads, least=0)
+    if threads == 0 and not torch.compiler.is_compiling() and get_worker_info() is not None:
+        return 1
+    return threads
+
+
+def _padded(images: list[Tensor]) -> tuple[Tensor, Tensor]:
+    sizes = torch.tensor(
+        [image.shape[1:] for image in images], dtype=torch.int64, device="cpu"
+    ).reshape(-1, 2)
+    height, width = sizes.amax(0).tolist() if images else (0, 0)
+    batch = torch.zeros((len(images), 3, height, width), dtype=torch.uint8, device="cpu")
+    for place, image in enumerate(images):
+        batch[place, :, : image.shape[1], : image.shape[2]] = image
+    return batch, sizes

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import transforms
-from .transforms import CenterCrop, RandomCrop, RandomResizedCrop, Resize, Transform
+from .transforms import CenterCrop, Crop, RandomCrop, RandomResizedCrop, Resize, Transform
 
 # torchvision's transforms that have nothing to do here.
 _NEEDLESS = {"ToTensor", "PILToTensor", "ToImage", "ToPureTensor"}
@@ -23,7 +23,7 @@ def checked_transforms(given: object) -> tuple[Transform, ...]:
     listed = [given] if isinstance(given, Transform) or not isinstance(given, Iterable) else given
     recipe = tuple(_checked(place, transform) for place, transform in enumerate(listed))
     fixed = any(
-        isinstance(step, (RandomResizedCrop, CenterCrop, RandomCrop))
+        isinstance(step, (RandomResizedCrop, CenterCrop, Crop, RandomCrop))
         or (isinstance(step, Resize) and isinstance(step.size, tuple) and len(step.size) == 2)
         for step in recipe
     )
@@ -31,7 +31,7 @@ def checked_transforms(given: object) -> tuple[Transform, ...]:
         names = ", ".join(type(step).__name__ for step in recipe) or "nothing"
         raise ValueError(
             f"transforms must give every image the same size, got {names}; add "
-            "Resize((height, width)), RandomResizedCrop, CenterCrop or RandomCrop"
+            "Resize((height, width)), RandomResizedCrop, CenterCrop, Crop or RandomCrop"
         )
     return recipe
 

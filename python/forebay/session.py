@@ -89,8 +89,8 @@ class Session:
         """
         reply, tensors = self._wait()
         if reply["kind"] == "end":
-            if self.pushed is not None and self.pushed.failure is not None:
-                raise self.pushed.failure
+            if self.pushed is not None:
+                self.pushed.raise_failure()
             raise StopIteration
         if self.pushed is not None:
             self.pushed.delivered()

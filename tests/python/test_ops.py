@@ -1,5 +1,7 @@
 """``forebay.ops.decode_image``: libjpeg-turbo's pixels, torch.library's manners."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -98,6 +100,30 @@ def test_opcheck():
     torch.library.opcheck(
         torch.ops.forebay.decode_image.default, (encoded(jpeg(photo(12, 10))), "RGB", "apply")
     )
+
+
+def test_opcheck_of_the_pipelines_ops(make_loader):
+    """Their schemas hold. They have no fake kernels: a stream of batches is not traced."""
+    loader = make_loader(batch_size=4, num_workers=1)
+    next(iter(loader))
+    handle = loader._opened().pipeline._handle
+    calls = {
+        "pipeline_start": (handle, 0, 0),
+        "pipeline_next": (handle, 0),
+        "pipeline_state": (handle,),
+        "pipeline_check_state": (handle, json.dumps(loader.state_dict())),
+        "pipeline_feed_wanted": (handle,),
+        "pipeline_stats": (handle,),
+        "pipeline_describe": (handle,),
+        "pipeline_close": (handle,),
+        "system_info": (),
+    }
+    for name, arguments in calls.items():
+        torch.library.opcheck(
+            getattr(torch.ops.forebay, name).default,
+            arguments,
+            test_utils=("test_schema", "test_autograd_registration"),
+        )
 
 
 def test_the_result_is_its_own_memory():  # MEM-2

@@ -12,7 +12,8 @@ from forebay import transforms as T
 from forebay.recipe import checked_transforms
 
 V = pytest.importorskip("torchvision.transforms.v2")
-NAMES = [name for name in T.__all__ if name != "Transform"]
+# Crop is torchvision's functional.crop as a transform; it has no class of that name.
+NAMES = [name for name in T.__all__ if name not in ("Transform", "Crop")]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -85,6 +86,15 @@ def test_wrong_arguments_are_named(make, words):
         make()
     for word in words:
         assert word in str(caught.value)
+
+
+def test_crop_has_the_arguments_of_torchvisions_function():
+    own = list(inspect.signature(T.Crop).parameters)
+    assert own == list(inspect.signature(V.functional.crop).parameters)[1:]
+    for wrong in ({"top": 0.5}, {"left": "1"}, {"height": 0}, {"width": -3}):
+        arguments = {"top": 0, "left": 0, "height": 4, "width": 4} | wrong
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            T.Crop(**arguments)
 
 
 def test_other_padding_modes_are_not_offered():

@@ -1,0 +1,78 @@
+"""Shapes of the ops' results without their data: the fake kernels that torch.compile traces with.
+
+Sizes of decoded images depend on the data and become new symbols; crops have static sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def _image(like: Tensor) -> Tensor:
+    context = torch.library.get_ctx()
+    height, width = context.new_dynamic_size(), context.new_dynamic_size()
+    return like.new_empty((3, height, width), dtype=torch.uint8)
+
+
+def _decode_image(encoded: Tensor, mode: str, orientation: str) -> Tensor:
+    del mode, orientation  # of no influence on the shape
+    return _image(encoded)
+
+
+def _decode_images(
+    encoded: list[Tensor], mode: str, orientation: str, strict: bool, threads: int
+) -> tuple[list[Tensor], Tensor]:
+    del mode, orientation, strict, threads
+    images = [_image(item) for item in encoded]
+    return images, encoded[0].new_empty(len(encoded), dtype=torch.bool)
+
+
+def _decode_resized_crop(
+    encoded: list[Tensor], boxes: Tensor, size: list[int], *options: object
+) -> tuple[Tensor, Tensor]:
+    del options
+    return _crops(boxes, len(encoded), size)
+
+
+def _decode_resized_crop_packed(
+    encoded: Tensor, offsets: Tensor, boxes: Tensor, size: list[int], *options: object
+) -> tuple[Tensor, Tensor]:
+    del encoded, options
+    return _crops(boxes, offsets.shape[0] - 1, size)
+
+
+def _crops(like: Tensor, count: int, size: list[int]) -> tuple[Tensor, Tensor]:
+    batch = like.new_empty((count, 3, *size), dtype=torch.uint8)
+    return batch, like.new_empty(count, dtype=torch.bool)
+
+
+def _resized_crop_normalize(
+    images: Tensor,
+    boxes: Tensor,
+    flip: Tensor,
+    size: list[int],
+    mean: list[float],
+    std: list[float],
+    dtype: torch.dtype,
+    interpolation: str,
+    antialias: bool,
+    threads: int,
+) -> Tensor:
+    del boxes, flip, mean, std, interpolation, antialias, threads
+    # Contiguous whatever the input's memory format is.
+    return images.new_empty((images.shape[0], 3, *size), dtype=dtype)
+
+
+_KERNELS: dict[str, Callable[..., Any]] = {
+    "decode_image": _decode_image,
+    "decode_images": _decode_images,
+    "decode_resized_crop": _decode_resized_crop,
+    "decode_resized_crop_packed": _decode_resized_crop_packed,
+    "resized_crop_normalize": _resized_crop_normalize,
+}
+for _name, _kernel in _KERNELS.items():
+    torch.library.register_fake("forebay::" + _name, _kernel)

@@ -1,0 +1,203 @@
+"""``decode_resized_crop`` and ``resized_crop_normalize``: torchvision v2's pixels, bit for bit."""
+
+import pytest
+import torch
+
+from encoded import encoded_tensor, packed
+from forebay import ops
+from images import jpeg, photo, png
+
+torchvision = pytest.importorskip("torchvision")
+from torchvision.transforms import InterpolationMode  # noqa: E402
+from torchvision.transforms.v2 import functional as F  # noqa: E402
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+SIZES = [(60, 80), (47, 33), (128, 64), (90, 90), (33, 120)]
+FILES = [jpeg(photo(*size, seed=place)) for place, size in enumerate(SIZES)]
+FILES[3] = png(photo(*SIZES[3], seed=3))
+ENCODED = [encoded_tensor(data) for data in FILES]
+BOXES = torch.tensor(
+    [[5, 7, 61, 40], [0, 0, 33, 47], [10, 100, 11, 128], [31, 2, 90, 17], [40, 0, 41, 1]]
+)
+FILTERS = ["bilinear", "bicubic", "nearest", "nearest-exact"]
+
+
+def reference(image, box, size, interpolation="bilinear", antialias=True):
+    left, top, right, bottom = box
+    return F.resized_crop(
+        image,
+        top,
+        left,
+        bottom - top,
+        right - left,
+        list(size),
+        interpolation=InterpolationMode(interpolation),
+        antialias=antialias,
+    )
+
+
+def references(size, interpolation="bilinear", antialias=True):
+    images = ops.decode_images(ENCODED)
+    return torch.stack(
+        [
+            reference(image, box, size, interpolation, antialias)
+            for image, box in zip(images, BOXES.tolist(), strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("interpolation", FILTERS)
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("size", [(20, 30), (70, 50)])
+def test_crops_equal_torchvisions(interpolation, antialias, size):
+    keywords = {"interpolation": interpolation, "antialias": antialias}
+    batch = ops.decode_resized_crop(ENCODED, BOXES, size=size, **keywords)
+    assert batch.dtype == torch.uint8
+    assert batch.is_contiguous()
+    assert torch.equal(batch, references(size, **keywords))
+
+
+def test_items_may_be_packed():
+    data, offsets = packed(ENCODED)
+    batch = ops.decode_resized_crop(data, BOXES, size=(20, 30), offsets=offsets)
+    assert torch.equal(batch, references((20, 30)))
+    part = ops.decode_resized_crop(data, BOXES[2:4], size=(20, 30), offsets=offsets[2:5])
+    assert torch.equal(part, batch[2:4])
+
+
+def test_without_boxes_whole_images_are_resized():
+    batch = ops.decode_resized_crop(ENCODED, size=24)
+    expected = [
+        reference(image, (0, 0, image.shape[2], image.shape[1]), (24, 24))
+        for image in ops.decode_images(ENCODED)
+    ]
+    assert torch.equal(batch, torch.stack(expected))
+
+
+def test_interpolation_may_be_torchvisions():
+    keywords = {"size": 9, "interpolation": InterpolationMode.BICUBIC}
+    expected = ops.decode_resized_crop(ENCODED, BOXES, size=9, interpolation="bicubic")
+    assert torch.equal(ops.decode_resized_crop(ENCODED, BOXES, **keywords), expected)
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_boxes_are_those_of_the_upright_image(turn):
+    item = encoded_tensor(jpeg(photo(30, 44), orientation=turn))
+    box = torch.tensor([[3, 5, 23, 29]])
+    for orientation in ("apply", "ignore"):
+        image = ops.decode_image(item, orientation=orientation)
+        crop = ops.decode_resized_crop([item], box, size=(12, 10), orientation=orientation)
+        assert torch.equal(crop[0], reference(image, box[0].tolist(), (12, 10)))
+
+
+@pytest.fixture(scope="module")
+def images():
+    return torch.stack(
+        [torch.from_numpy(photo(50, 70, seed)).permute(2, 0, 1) for seed in range(4)]
+    )
+
+
+WHERE = torch.tensor([[0, 0, 70, 50], [10, 3, 60, 50], [5, 5, 6, 6], [33, 20, 70, 41]])
+FLIP = torch.tensor([False, True, True, False])
+
+
+def normalised(images, size, dtype=torch.float32, **keywords):
+    out = []
+    for image, box, flip in zip(images, WHERE.tolist(), FLIP.tolist(), strict=True):
+        crop = reference(image, box, size, **keywords)
+        crop = F.horizontal_flip(crop) if flip else crop
+        crop = F.normalize(F.to_dtype(crop, torch.float32, scale=True), list(MEAN), list(STD))
+        out.append(crop.to(dtype))
+    return torch.stack(out)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("interpolation", FILTERS)
+def test_normalised_crops_equal_torchvisions(images, dtype, interpolation):
+    keywords = {"mean": MEAN, "std": STD, "dtype": dtype, "interpolation": interpolation}
+    batch = ops.resized_crop_normalize(images, WHERE, size=(24, 32), flip=FLIP, **keywords)
+    assert batch.dtype == dtype
+    assert torch.equal(batch, normalised(images, (24, 32), dtype, interpolation=interpolation))
+
+
+@pytest.mark.parametrize("threads", [0, 1, 9])
+def test_memory_formats_give_the_same(images, threads):
+    keywords = {"size": 20, "mean": MEAN, "std": STD, "threads": threads}
+    planar = ops.resized_crop_normalize(images.contiguous(), WHERE, **keywords)
+    last = images.contiguous(memory_format=torch.channels_last)
+    assert torch.equal(ops.resized_crop_normalize(last, WHERE, **keywords), planar)
+    rows = last.permute(0, 2, 3, 1).contiguous()  # (N, H, W, 3)
+    assert torch.equal(
+        ops.resized_crop_normalize(rows.permute(0, 3, 1, 2), **keywords | {"boxes": WHERE}), planar
+    )
+    assert planar.is_contiguous()
+
+
+def test_no_items_give_a_batch_of_none():
+    crops, ok = ops.decode_resized_crop([], size=(4, 6), strict=False)
+    assert (crops.shape, crops.dtype) == ((0, 3, 4, 6), torch.uint8)
+    assert (ok.shape, ok.dtype) == ((0,), torch.bool)
+    data, offsets = packed([])
+    assert ops.decode_resized_crop(data, size=4, offsets=offsets).shape == (0, 3, 4, 4)
+    none = torch.empty(0, 3, 8, 8, dtype=torch.uint8)
+    batch = ops.resized_crop_normalize(none, size=4, mean=MEAN, std=STD)
+    assert (batch.shape, batch.dtype) == ((0, 3, 4, 4), torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"size": (4, 5, 6)}, ValueError, "size must be"),
+        ({"size": (0, 5)}, ValueError, "size must be"),
+        ({"size": 70_000}, ValueError, "size must be"),
+        ({"boxes": BOXES.int()}, TypeError, "boxes must be a torch.int64 tensor"),
+        ({"boxes": [[0, 0, 1, 1]]}, TypeError, "boxes must be .* got list"),
+        ({"boxes": BOXES[:2]}, ValueError, r"boxes must be \(5, 4\).*got \(2, 4\)"),
+        ({"boxes": BOXES[:0]}, ValueError, r"boxes must be \(5, 4\)"),
+        ({"boxes": BOXES.reshape(4, 5)}, ValueError, r"boxes must be \(5, 4\)"),
+        ({"interpolation": "lanczos"}, ValueError, "interpolation must be one of bilinear"),
+        ({"orientation": "sideways"}, ValueError, "orientation"),
+        ({"threads": -1}, ValueError, "threads"),
+        ({"offsets": torch.tensor([0])}, TypeError, "leave offsets out"),
+        ({"encoded": ENCODED[0]}, TypeError, "offsets must say where"),
+    ],
+)
+def test_wrong_arguments_of_decode_resized_crop(wrong, error, words):
+    arguments = {"encoded": ENCODED, "boxes": BOXES, "size": 8} | wrong
+    with pytest.raises(error, match=words):
+        ops.decode_resized_crop(**arguments)
+
+
+@pytest.mark.parametrize("offsets", [[], [-1, 10], [0, 20, 10], [0, 10**9], [5, 4]])
+def test_wrong_offsets_are_told(offsets):
+    data, _ = packed(ENCODED)
+    with pytest.raises(ValueError, match="offsets"):
+        ops.decode_resized_crop(
+            data, size=8, offsets=torch.tensor(offsets, dtype=torch.int64), strict=False
+        )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"images": torch.zeros(2, 3, 8, 8)}, TypeError, "images must be a torch.uint8 tensor"),
+        ({"images": torch.zeros(3, 8, 8, dtype=torch.uint8)}, TypeError, "of 4 dimensions"),
+        ({"images": torch.zeros(2, 4, 8, 8, dtype=torch.uint8)}, ValueError, "images must be"),
+        ({"images": torch.zeros(2, 3, 8, 0, dtype=torch.uint8)}, ValueError, "images must be"),
+        ({"images": torch.zeros(2, 3, 8, 16, dtype=torch.uint8)[..., ::2]}, TypeError, "contig"),
+        ({"flip": torch.zeros(3, dtype=torch.bool)}, ValueError, "flip must hold one per image"),
+        ({"flip": torch.zeros(2)}, TypeError, "flip must be a torch.bool tensor"),
+        ({"flip": True}, TypeError, "flip"),
+        ({"mean": (0.5,)}, ValueError, "mean must hold 3 numbers"),
+        ({"std": (0.5, 0.0, 0.5)}, ValueError, "std must be positive"),
+        ({"dtype": torch.uint8}, ValueError, "dtype must be one of"),
+        ({"dtype": "float32"}, TypeError, "dtype must be one of"),
+        ({"boxes": torch.tensor([[0, 0, 8, 8], [0, 0, 9, 8]])}, ValueError, r"images\[1\]: box"),
+        ({"boxes": torch.tensor([[0, 0, 0, 8], [0, 0, 8, 8]])}, ValueError, r"images\[0\]: box"),
+    ],
+)
+def test_wrong_arguments_of_resized_crop_normalize(wrong, error, words):
+    images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
+    arguments = {"images": images, "size": 4, "mean": MEAN, "std": STD} | wrong
+    with pytest.raises(error, match=words):
+        ops.resized_crop_normalize(**arguments)

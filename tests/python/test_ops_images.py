@@ -1,0 +1,118 @@
+"""``forebay.ops.decode_images``: many images of their own sizes, as a list, nested or padded."""
+
+import numpy as np
+import pytest
+import torch
+
+from encoded import encoded_tensor
+from forebay import ops
+from images import jpeg, photo, pillow_rgb, png
+
+SIZES = [(40, 61), (17, 33), (1, 1), (64, 20), (23, 23), (8, 90), (31, 30), (50, 50)]
+FILES = [
+    (png if place % 3 == 2 else jpeg)(photo(*size, seed=place)) for place, size in enumerate(SIZES)
+]
+
+
+@pytest.fixture(scope="module")
+def encoded():
+    return [encoded_tensor(data) for data in FILES]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return [torch.from_numpy(pillow_rgb(data).copy()).permute(2, 0, 1) for data in FILES]
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3, 64])
+def test_t55_a_list_comes_as_a_list(encoded, expected, threads):
+    images = ops.decode_images(encoded, threads=threads)
+    assert isinstance(images, list)
+    assert [image.dtype for image in images] == [torch.uint8] * 8
+    assert all(map(torch.equal, images, expected))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_t55_a_list_comes_as_a_nested_tensor(encoded, expected):
+    nested = ops.decode_images(encoded, layout="nested")
+    assert nested.is_nested
+    assert nested.dtype == torch.uint8
+    assert all(map(torch.equal, nested.unbind(), expected))
+
+
+def test_t55_a_list_comes_padded_with_its_sizes(encoded, expected):
+    batch, sizes = ops.decode_images(encoded, layout="padded")
+    assert batch.shape == (8, 3, 64, 90)
+    assert batch.dtype == torch.uint8
+    assert sizes.tolist() == [list(size) for size in SIZES]
+    for image, (height, width), original in zip(batch, SIZES, expected, strict=True):
+        assert torch.equal(image[:, :height, :width], original)
+        image[:, :height, :width] = 0
+        assert not image.any()
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("layout", ["list", "nested", "padded"])
+def test_not_strict_adds_which_are_there(encoded, layout):
+    items = [encoded[0], encoded[1][:100], encoded[2]]
+    images, ok = ops.decode_images(items, layout=layout, strict=False)
+    assert ok.dtype == torch.bool
+    assert ok.tolist() == [True, False, True]
+    if layout == "padded":
+        batch, sizes = images
+        assert batch.shape == (3, 3, 40, 61)
+        assert sizes.tolist() == [[40, 61], [0, 0], [1, 1]]
+        assert not batch[1].any()
+    else:
+        listed = images.unbind() if layout == "nested" else images
+        assert [tuple(image.shape) for image in listed] == [(3, 40, 61), (3, 0, 0), (3, 1, 1)]
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_no_images_at_all():
+    assert ops.decode_images([]) == []
+    images, ok = ops.decode_images([], strict=False)
+    assert (images, ok.shape, ok.dtype) == ([], (0,), torch.bool)
+    batch, sizes = ops.decode_images([], layout="padded")
+    assert (batch.shape, sizes.shape) == ((0, 3, 0, 0), (0, 2))
+    assert ops.decode_images([], layout="nested").size(0) == 0
+
+
+def test_every_bad_item_is_one_of_no_pixels():
+    items = [encoded_tensor(b""), encoded_tensor(b"no image")]
+    (batch, sizes), ok = ops.decode_images(items, layout="padded", strict=False)
+    assert batch.shape == (2, 3, 0, 0)
+    assert not sizes.any()
+    assert not ok.any()
+
+
+def test_orientation_is_applied_or_ignored():
+    item = encoded_tensor(jpeg(photo(16, 24), orientation=6))
+    assert ops.decode_images([item])[0].shape == (3, 24, 16)
+    assert ops.decode_images([item], orientation="ignore")[0].shape == (3, 16, 24)
+
+
+def test_each_image_has_memory_of_its_own(encoded):  # MEM-2
+    images = ops.decode_images([encoded[0], encoded[0]])
+    images[0].zero_()
+    np.testing.assert_array_equal(images[1].permute(1, 2, 0), pillow_rgb(FILES[0]))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"encoded": b"bytes"}, TypeError, "list of uint8 tensors, got bytes"),
+        ({"encoded": encoded_tensor(FILES[0])}, TypeError, "list of uint8 tensors, got Tensor"),
+        ({"encoded": [b"bytes"]}, TypeError, r"encoded\[0\].*got bytes"),
+        ({"encoded": [torch.zeros(4)]}, TypeError, r"encoded\[0\].*float32 \(4,\) on cpu"),
+        ({"layout": "ragged"}, ValueError, "layout must be one of"),
+        ({"mode": "CMYK"}, ValueError, "mode"),
+        ({"orientation": "sideways"}, ValueError, "orientation"),
+        ({"threads": -1}, ValueError, "threads must be an int >= 0, got -1"),
+        ({"threads": 1.5}, TypeError, "threads"),
+    ],
+)
+def test_wrong_arguments_are_named(wrong, error, words):
+    arguments = {"encoded": [encoded_tensor(FILES[0])]} | wrong
+    with pytest.raises(error, match=words):
+        ops.decode_images(arguments.pop("encoded"), **arguments)
