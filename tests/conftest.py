@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import gc
+import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -14,8 +15,50 @@ import forebay
 from forebay import transforms as T
 from images import write_folder, write_list
 
-# Nothing here takes seconds; whatever reaches this hangs.
+# Nothing here takes minutes; whatever reaches this hangs.
 HANG_S = 120
+
+
+def pytest_addoption(parser):
+    parser.addoption("--soak", action="store_true", help="run the long cases at full size, too")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    config.addinivalue_line("markers", "soak: a long case at full size, run by make soak")
+    # Whatever is skipped says why.
+    if "s" not in config.option.reportchars:
+        config.option.reportchars += "s"
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--soak"):
+        return
+    for item in items:
+        if item.get_closest_marker("soak"):
+            item.add_marker(pytest.mark.skip(reason="full size: make soak (pytest --soak)"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Ends a test that hangs, wherever Python still looks at signals."""
+    limit = 7200 if item.config.getoption("--soak") else 3 * HANG_S
+
+    def hangs(*_):
+        pytest.fail(f"hangs: not done after {limit} s")
+
+    before = signal.signal(signal.SIGALRM, hangs)
+    signal.alarm(limit)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def full(*values):
+    """Parameters of a case at full size, beside those at a tenth that every run takes."""
+    return pytest.param(*values, marks=pytest.mark.soak)
 
 
 @pytest.fixture(scope="session")
@@ -50,13 +93,12 @@ def make_loader(paths):
     yield make
     for loader in made:
         loader.close()
-    made.clear()
-    gc.collect()
 
 
 @pytest.fixture
 def run_python(tmp_path):
-    """Runs a program in a fresh interpreter; returns the finished process."""
+    """Runs a program in a fresh interpreter that finds our helpers; returns the process."""
+    python_path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]
 
     def run(program: str, *arguments: str, timeout: float = HANG_S):
         script = tmp_path / "program.py"
@@ -67,6 +109,7 @@ def run_python(tmp_path):
             text=True,
             timeout=timeout,
             check=False,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, python_path))},
         )
 
     return run

@@ -65,25 +65,6 @@ def test_world_size_splits_the_same_sequence(epoch):
     assert torch.equal(pixels(together), pixels(reference))
 
 
-def test_t43_seeds(epoch, run_python, paths):
-    first = order(epoch())
-    assert first == order(epoch())
-    assert first != list(range(64))
-    for number in range(4):
-        assert order(epoch(number, seed=1)) != order(epoch(number, seed=2))
-    assert order(epoch(1)) != first
-    program = """
-        import sys, forebay
-        from forebay import transforms as T
-        loader = forebay.Loader(
-            forebay.FileList(sys.argv[1:]), transforms=[T.CenterCrop(8)], batch_size=8,
-            shuffle=True, fields="index")
-        print([index for batch in loader for index in batch.tolist()])
-    """
-    process = run_python(program, *paths)
-    assert process.stdout.strip() == str(first), process.stderr
-
-
 def test_a_sample_is_augmented_anew_in_every_epoch(epoch):
     keywords = {"shuffle": False, "num_workers": 2}
     assert not torch.equal(pixels(epoch(0, **keywords)), pixels(epoch(1, **keywords)))

@@ -7,6 +7,7 @@ import torch
 
 import forebay
 from forebay import _native
+from forebay import transforms as T
 from forebay.errors import Failure
 
 # Kinds in the core's order, with the letter that carries each.
@@ -51,6 +52,80 @@ def test_every_kind_makes_the_round_trip(number, kind):
     with pytest.raises(kind, match="raised on request") as native, _native.native_errors():
         torch.ops.forebay._raise(number)
     assert type(native.value) is kind
+
+
+class Broken:
+    """The ops, one of which raises a kind of the core's errors, or panics if there is no kind."""
+
+    def __init__(self, name, number):
+        self._name, self._number = name, number
+
+    def __getattr__(self, name):
+        if name != self._name:
+            return getattr(torch.ops.forebay, name)
+        if self._number is None:
+            return lambda *_: torch.ops.forebay._panic()
+        return lambda *_: torch.ops.forebay._raise(self._number)
+
+
+ALL_KINDS = [*enumerate(kind for _, kind in KINDS), (None, RuntimeError)]
+
+
+def check(caught, kind):
+    assert type(caught.value) is kind
+    text = str(caught.value)
+    assert "on request" in text
+    assert text[1] != ":", "the letter never reaches the user"
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(("number", "kind"), ALL_KINDS)
+def test_every_kind_comes_out_of_forebay_ops(monkeypatch, number, kind):
+    monkeypatch.setattr(_native, "_ops", Broken("decode_image", number))
+    with pytest.raises(kind) as caught:
+        forebay.ops.decode_image(torch.zeros(4, dtype=torch.uint8))
+    check(caught, kind)
+
+
+@pytest.mark.parametrize(("number", "kind"), ALL_KINDS)
+def test_every_kind_comes_out_of_a_loader(monkeypatch, make_loader, number, kind):
+    loader = make_loader(batch_size=4)
+    iterator = iter(loader)
+    next(iterator)
+    with monkeypatch.context() as patch:
+        patch.setattr(_native, "_ops", Broken("pipeline_next", number))
+        with pytest.raises(kind) as caught:
+            next(iterator)
+    check(caught, kind)
+    assert len(list(iterator)) == 15, "what the core did not say changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("op", "use"),
+    [
+        ("pipeline_open", iter),
+        ("pipeline_start", iter),
+        ("pipeline_next", next),
+        ("pipeline_state", lambda loader: loader.state_dict()),
+        ("pipeline_check_state", lambda loader: loader.load_state_dict(STATE)),
+        ("pipeline_stats", lambda loader: loader.stats()),
+        ("pipeline_describe", lambda loader: loader.describe()),
+        ("scan_folder", lambda loader: len(loader.source)),
+        ("scan_poll", lambda loader: len(loader.source)),
+    ],
+)
+def test_every_call_of_a_loader_translates(monkeypatch, make_loader, folder, op, use):
+    loader = make_loader(forebay.ImageFolder(folder), transforms=[T.CenterCrop(8)])
+    if op.startswith("pipeline_") and op != "pipeline_open":
+        iterator = iter(loader)
+        use = use if use is not next else lambda _: next(iterator)
+    monkeypatch.setattr(_native, "_ops", Broken(op, 2))
+    with pytest.raises(TypeError) as caught:
+        use(loader)
+    check(caught, TypeError)
+
+
+STATE = {"version": 1, "fingerprint": "0" * 16, "seed": 0, "epoch": 0, "position": 0}
 
 
 def test_a_panic_is_an_error_and_the_process_lives_on():

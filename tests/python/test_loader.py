@@ -131,20 +131,6 @@ def test_samplers_say_which_samples_come(make_loader):
     assert len(loader) == 2
 
 
-def test_batches_in_the_users_hands_stay_as_they_are(make_loader):
-    loader = make_loader(prefetch_factor=1)  # MEM-1, MEM-2
-    kept = list(loader)
-    copies = [images.clone() for images, _ in kept]
-    for _ in loader:
-        pass
-    for (images, _), copy in zip(kept, copies, strict=True):
-        assert torch.equal(images, copy)
-
-
-def test_a_small_memory_budget_slows_but_does_not_stop(make_loader):
-    assert sum(len(images) for images, _ in make_loader(memory_budget="64KB")) == 64  # MEM-1
-
-
 def test_pin_memory_without_cuda_warns_and_goes_on(make_loader):
     if torch.cuda.is_available():
         pytest.skip("CUDA is here, so batches are pinned")
@@ -166,15 +152,3 @@ def test_stats_and_describe_tell_what_was_done(make_loader):
     assert stats["python"]["batches"] == 8
     assert (description["workers"], description["world_size"]) == (2, 1)
     assert "FileList" in description["source"]
-
-
-def test_a_recipe_is_one_pass(make_loader):
-    norm = T.Normalize([0.5] * 3, [0.5] * 3)
-    for recipe in (
-        [T.RandomResizedCrop(24), T.RandomHorizontalFlip(), norm],
-        [T.Resize(28), T.CenterCrop(24), norm],
-    ):
-        loader = make_loader(transforms=recipe)
-        for _ in loader:
-            pass
-        assert loader.stats()["passes"] == 64

@@ -66,41 +66,6 @@ def test_t45_the_rest_of_the_epoch_is_bit_identical(make, other):
     assert torch.equal(got[0], following[0])
 
 
-def test_t45_in_a_new_process(make, run_python, paths):
-    loader = make()
-    iterator = iter(loader)
-    taken(iterator, 3)
-    state = saved(loader)
-    images, indices = taken(iterator, 1)
-    program = """
-        import json, sys, forebay
-        from forebay import transforms as T
-        loader = forebay.Loader(
-            forebay.FileList(sys.argv[2:], labels=list(range(len(sys.argv) - 2))),
-            transforms=[T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ColorJitter(0.4)],
-            batch_size=8, num_workers=1, shuffle=True, fields=("image", "index"))
-        loader.load_state_dict(json.loads(sys.argv[1]))
-        images, index = next(iter(loader))
-        print(json.dumps([index.tolist(), int(images.long().sum())]))
-    """
-    process = run_python(program, json.dumps(state), *paths)
-    assert json.loads(process.stdout) == [indices, int(images.long().sum())], process.stderr
-
-
-def test_the_world_may_change_size(make):
-    ranks = [make(batch_size=4, rank=rank, world_size=2) for rank in range(2)]
-    iterators = [iter(loader) for loader in ranks]
-    for iterator in iterators:
-        taken(iterator, 3)
-    state = saved(ranks[0])
-    assert state == saved(ranks[1])
-    rest = [taken(iterator) for iterator in iterators]
-    alone = make(batch_size=8, rank=0, world_size=1)
-    alone.load_state_dict(state)
-    _, indices = taken(iter(alone))
-    assert sorted(indices) == sorted(rest[0][1] + rest[1][1])
-
-
 def test_states_at_the_edges(make):
     loader = make()
     assert (saved(loader)["epoch"], saved(loader)["position"]) == (0, 0)
@@ -150,16 +115,25 @@ def test_t46_resuming_reads_only_what_comes(make):
 
 def test_t48_a_state_of_something_else_is_refused(make, make_loader, paths):
     state = saved(make())
+    labels = list(range(64))
     for other in (
-        make_loader(forebay.FileList(paths[1:]), transforms=RECIPE),
+        make_loader(forebay.FileList(paths[1:], labels=labels[1:]), transforms=RECIPE),
+        make_loader(forebay.FileList(paths[::-1], labels=labels), transforms=RECIPE),
+        make_loader(forebay.FileList(paths, labels=labels[::-1]), transforms=RECIPE),
+        make_loader(forebay.MapSource(paths), transforms=RECIPE),
         make_loader(transforms=[T.CenterCrop(24)]),
+        make_loader(transforms=[T.RandomResizedCrop(25), *RECIPE[1:]]),
+        make_loader(transforms=RECIPE, dtype=torch.float32),
+        make_loader(transforms=RECIPE, orientation="ignore"),
+        make(shuffle=False),
     ):
         with pytest.raises(ValueError, match="fingerprint"):
             other.load_state_dict(state)
     with pytest.raises(ValueError, match="version"):
         make().load_state_dict(state | {"version": 99})
-    with pytest.raises(ValueError, match="state"):
-        make().load_state_dict({"epoch": 1})
+    for wrong in ({"epoch": 1}, state | {"position": 65}, state | {"position": -1}):
+        with pytest.raises(ValueError, match="state"):
+            make().load_state_dict(wrong)
     with pytest.raises(TypeError, match="state_dict"):
         make().load_state_dict("state")
     with pytest.raises(ValueError, match="sampler"):
