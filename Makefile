@@ -30,7 +30,7 @@ $(VENV)/.deps: pyproject.toml
 	PYTHON=$(PYTHON) scripts/system-packages.sh
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip "setuptools>=77"
-	$(BIN)/pip install --quiet torch torchvision numpy pillow pytest ruff mypy clang-format
+	$(BIN)/pip install --quiet torch torchvision torchdata numpy pillow pytest ruff mypy clang-format
 	touch $@
 
 $(VENV)/.built: $(VENV)/.deps $(RUST_SOURCES) $(NATIVE_SOURCES) $(PYTHON_SOURCES) README.md
@@ -68,9 +68,10 @@ test-python: build
 # The same wheel under the oldest torch that is supported.
 test-floor: wheel
 	$(PYTHON) -m venv $(FLOOR_VENV)
-	$(FLOOR_VENV)/bin/pip install --quiet torch==$(FLOOR_TORCH) torchvision numpy pillow pytest
+	$(FLOOR_VENV)/bin/pip install --quiet torch==$(FLOOR_TORCH) torchvision torchdata numpy pillow pytest
 	$(FLOOR_VENV)/bin/pip install --quiet --no-deps --force-reinstall dist/forebay-*.whl
-	$(FLOOR_VENV)/bin/pytest tests/python/test_loader.py tests/python/test_ops.py tests/python/test_errors.py
+	$(FLOOR_VENV)/bin/pytest tests/python/test_loader.py tests/python/test_errors.py tests/python/test_ops*.py \
+		tests/python/test_datapipe_*.py tests/python/test_nodes.py
 
 # The long cases at full size.
 soak: build
@@ -82,6 +83,10 @@ bench: build $(VENV)/.peers
 	$(BIN)/forebay bench --data $(DATA) --compare $(PEERS) --recipe imagenet-val --out benches/results/imagenet-val.json
 	$(BIN)/forebay bench --data $(DATA) --compare $(PEERS) --recipe multicam --seconds 30 --out benches/results/multicam.json
 	$(BIN)/python benches/readme.py --plot docs/rates.png
+
+# Every file of a folder with a manifest of verdicts, each decoded in a process that may crash.
+corpus: build
+	$(BIN)/python tests/corpus.py $(CORPUS)
 
 # The peers that a benchmark compares with; tests of those that are missing skip and say so.
 $(VENV)/.peers: $(VENV)/.deps
