@@ -9,7 +9,7 @@ import torch
 import forebay
 from conftest import full
 from forebay import transforms as T
-from images import flat, png
+from images import flat, jpeg, photo, pillow_rgb, png
 
 V = pytest.importorskip("torchvision.transforms.v2")
 # Draws are a function of the seed, so these tests pass always or never.
@@ -101,6 +101,29 @@ def test_t24_extreme_aspects_fall_back_to_the_central_crop(crops, size):
         own = crops(*size, T.RandomResizedCrop(16, interpolation="nearest"), 50)
         assert (own[:, 2:] >= 1).all()
         assert (own[:, 0] + own[:, 2] <= size[1]).all() and (own[:, 1] + own[:, 3] <= size[0]).all()
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("encode", [jpeg, png])
+def test_pix_2_each_crop_is_resized_as_torchvisions(
+    crops, make_loader, tmp_path, encode, interpolation
+):
+    """The places are read off first: draws do not depend on the pixels or on the size."""
+    height, width, draws = 120, 200, 40
+    boxes = crops(height, width, T.RandomResizedCrop(200, interpolation="nearest"), draws)
+    assert len(boxes.unique(dim=0)) == draws
+    data = encode(photo(height, width))
+    path = tmp_path / "photo.img"
+    path.write_bytes(data)
+    recipe = [T.RandomResizedCrop((48, 64), interpolation=interpolation)]
+    loader = make_loader(forebay.FileList([path] * draws), transforms=recipe, batch_size=draws)
+    whole = torch.from_numpy(pillow_rgb(data).copy()).permute(2, 0, 1)
+    mode = V.InterpolationMode(interpolation)
+    for image, (left, top, w, h) in zip(next(iter(loader)), boxes.tolist(), strict=True):
+        expected = V.functional.resized_crop(
+            whole, top, left, h, w, [48, 64], interpolation=mode, antialias=True
+        )
+        assert (image.int() - expected.int()).abs().max() <= 1, (left, top, w, h)
 
 
 def test_random_crops_cover_all_places_evenly(crops):

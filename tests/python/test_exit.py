@@ -122,7 +122,9 @@ def test_t52_programs_end_as_they_should(paths, tmp_path, name, repeats):
                 output, errors = process.communicate(timeout=HANG_S)
             finally:
                 process.kill()
-        return process.returncode, errors, time.monotonic() - float(output.split()[0])
+        ended = time.monotonic()
+        assert output, f"it did not come to its end: status {process.returncode}, {errors}"
+        return process.returncode, errors, ended - float(output.split()[0])
 
     with ThreadPoolExecutor(2) as pool:
         for status, errors, took in pool.map(run, ["files", "map"] * repeats):
