@@ -66,14 +66,16 @@ def run_epochs(run_python, mixed):
     return run_epochs
 
 
-# Less than a tenth: what would grow has shown itself long before fifty epochs.
-@pytest.mark.parametrize(("images", "epochs"), [(96, 8), full(2000, 50)])
-def test_t49_epochs_do_not_grow_and_a_second_loader_costs_little(run_epochs, images, epochs):
-    one = run_epochs(images, epochs, "train")
-    residents, peaks = zip(*one[2:], strict=True)
-    for sizes in (residents, peaks):
-        assert max(sizes) - sizes[0] <= 0.02 * sizes[0], sizes
-    both = run_epochs(images, epochs, "train+val")
+# Less than a tenth: a heap that creeps gains six per cent in 14 epochs of these.
+@pytest.mark.parametrize(("images", "alone", "together"), [(156, 14, 5), full(2000, 50, 50)])
+def test_t49_epochs_do_not_grow_and_a_second_loader_costs_little(
+    run_epochs, images, alone, together
+):
+    one = run_epochs(images, alone, "train")
+    both = run_epochs(images, together, "train+val")
+    for epochs in (one, both):
+        for sizes in zip(*epochs[2:], strict=True):  # resident, and the peak so far
+            assert max(sizes) - sizes[0] <= 0.02 * sizes[0], sizes
     assert both[-1][1] < 1.3 * one[-1][1]
 
 
