@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml C
 NATIVE_SOURCES := $(shell find cpp torch_ext -type f)
 PYTHON_SOURCES := $(shell find python -name '*.py') setup.py pyproject.toml
 
-.PHONY: demo test check quick build wheel fmt lint test-rust test-cpp test-python test-floor soak bench corpus clean
+.PHONY: demo test check quick build wheel fmt lint test-rust test-cpp test-python test-floor soak bench profile corpus clean
 
 demo: build
 	$(BIN)/forebay demo
@@ -83,6 +83,10 @@ bench: build $(VENV)/.peers
 	$(BIN)/forebay bench --data $(DATA) --compare $(PEERS) --recipe imagenet-val --out benches/results/imagenet-val.json
 	$(BIN)/forebay bench --data $(DATA) --compare $(PEERS) --recipe multicam --seconds 30 --out benches/results/multicam.json
 	$(BIN)/python benches/readme.py --plot docs/rates.png
+
+# Where one core's time goes per image (docs/performance.md); wants perf.
+profile:
+	$(PYTHON) benches/profile.py $(DATA)
 
 # Every file of a folder with a manifest of verdicts, each decoded in a process that may crash.
 corpus: build

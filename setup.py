@@ -24,7 +24,7 @@ class BuildNative(BuildExtension):
         try:
             subprocess.run([*command, "--target-dir", str(TARGET)], cwd=ROOT, check=True)
         except FileNotFoundError as error:
-            message = "building forebay needs a Rust toolchain (cargo, rustc >= 1.88) on the PATH"
+            message = "building forebay needs a Rust toolchain (cargo, rustc >= 1.89) on the PATH"
             raise SystemExit(message) from error
         super().run()
 

@@ -13,7 +13,7 @@ need make make
 "${PYTHON:-python3}" -c 'import venv, ensurepip' 2>/dev/null || packages="$packages python3-venv"
 
 if ! command -v cargo >/dev/null 2>&1; then
-    echo "forebay's core needs a Rust toolchain, 1.88 or later: install rustup from your system's" >&2
+    echo "forebay's core needs a Rust toolchain, 1.89 or later: install rustup from your system's" >&2
     echo "packages (apt-get install rustup && rustup default stable) or see rust-lang.org/tools/install" >&2
     exit 1
 fi

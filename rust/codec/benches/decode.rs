@@ -1,8 +1,9 @@
-//! Images a second on one thread: whole decodes beside fused random resized crops.
+//! Images a second on one thread: fused random resized crops beside whole decodes, and beside a
+//! bare loop of libjpeg-turbo's region decode and a SIMD resample.
 //!
-//! `cargo bench -p forebay-codec --bench decode -- DIR [ROUNDS]` reads the JPEGs of a folder; without
-//! one it makes some. The variants are interleaved image by image, so that noise of the machine
-//! falls on all of them.
+//! `cargo bench -p forebay-codec --bench decode -- DIR [ROUNDS [VARIANT]]` reads the JPEGs of a
+//! folder; without one it makes some. The variants are interleaved image by image, so that noise of
+//! the machine falls on all of them; naming one runs it alone, for a profiler.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -11,10 +12,12 @@
     reason = "sizes of photos"
 )]
 
+mod bare;
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{Encoding, Numbers, copy_axis, jpeg_of, pass, raw_write};
+use bare::{Resample, TurboJpeg};
+use common::{Encoding, Numbers, jpeg_of, pass, raw_write};
 use forebay_codec::{CpuBackend, Level, Options, decode_into, decoded_size, probe};
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::ports::{
@@ -92,16 +95,6 @@ fn plan(region: Region, flip: bool) -> ImagePlan {
     ImagePlan { region, transpose: false, passes: vec![pass(x, axis(region.height))], write }
 }
 
-/// The region's pixels, undecorated: what the decoder alone costs.
-fn crop_plan(region: Region) -> ImagePlan {
-    ImagePlan {
-        region,
-        transpose: false,
-        passes: vec![pass(copy_axis(region.width), copy_axis(region.height))],
-        write: raw_write(Layout::ChannelsLast),
-    }
-}
-
 fn photos(folder: Option<&String>) -> Vec<Photo> {
     let files: Vec<Vec<u8>> = if let Some(folder) = folder {
         let entries = std::fs::read_dir(folder).expect("a folder");
@@ -135,61 +128,78 @@ fn render(level: Level, photo: &Photo, plan: ImagePlan, slot: Box<dyn Slot>) -> 
     sink.0.lock().expect("not poisoned").take().expect("every job completes")
 }
 
+/// What is measured, in the order of the table.
+const VARIANTS: [&str; 7] = [
+    "probe",
+    "libjpeg-turbo, whole",
+    "libjpeg-turbo, region",
+    "bare loop",
+    "whole decode",
+    "fused, scalar",
+    "fused",
+];
+
 fn main() {
     let arguments: Vec<String> =
         std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
     let photos = photos(arguments.first());
     let rounds: u32 = arguments.get(1).map_or(3, |rounds| rounds.parse().expect("a number"));
+    let only = arguments.get(2).map(String::as_str);
+    if let Some(only) = only {
+        assert!(VARIANTS.contains(&only), "expected one of {VARIANTS:?}, got {only:?}");
+    }
     let limits = Limits::default();
     let options =
         Options { layout: Layout::ChannelsLast, apply_orientation: false, ..Options::default() };
-    let names = ["probe", "whole decode", "region decode", "fused RRC, scalar", "fused RRC"];
-    let mut times = [Duration::ZERO; 5];
+    let mut times = [Duration::ZERO; VARIANTS.len()];
     let mut numbers = Numbers(1);
     let mut out = Vec::new();
+    let (mut turbo, mut resample) = (TurboJpeg::new(), Resample::new(OUTPUT));
     let bytes = OUTPUT as usize * OUTPUT as usize * 3 * 4;
-    let mut slot: Box<dyn Slot> = Box::new(Memory(vec![0; bytes]));
+    let mut slot: Option<Box<dyn Slot>> = Some(Box::new(Memory(vec![0; bytes])));
     for _ in 0..rounds {
         for photo in &photos {
-            let mut time = |which: usize, work: &mut dyn FnMut()| {
-                let start = Instant::now();
-                work();
-                times[which] += start.elapsed();
+            let mut time = |variant: &str, work: &mut dyn FnMut()| {
+                if only.is_none_or(|only| only == variant) {
+                    let start = Instant::now();
+                    work();
+                    let which = VARIANTS.iter().position(|&name| name == variant);
+                    times[which.expect("a variant")] += start.elapsed();
+                }
             };
             let region = region(&mut numbers, photo.meta.size);
             let flip = numbers.range(0, 1) == 1;
-            time(0, &mut || {
+            time("probe", &mut || {
                 probe(&photo.bytes, &limits).expect("probed before");
             });
+            time("libjpeg-turbo, whole", &mut || {
+                assert!(turbo.whole(&photo.bytes));
+            });
+            time("libjpeg-turbo, region", &mut || {
+                assert!(turbo.region(&photo.bytes, region).is_some());
+            });
+            time("bare loop", &mut || {
+                let (pixels, size, left) = turbo.region(&photo.bytes, region).expect("RGB or grey");
+                resample.run(pixels, size, left);
+            });
             out.resize(decoded_size(&photo.meta, &options).pixels() as usize * 3, 0);
-            time(1, &mut || {
+            time("whole decode", &mut || {
                 decode_into(&photo.bytes, &photo.meta, &options, &limits, &mut out)
                     .expect("the photos are good");
             });
-            let mut part: Option<Box<dyn Slot>> =
-                Some(Box::new(Memory(vec![0; region.size().pixels() as usize * 3])));
-            time(2, &mut || {
-                let slot = part.take().expect("once");
-                render(Level::best(), photo, crop_plan(region), slot);
-            });
-            for (which, level) in [(3, Level::SCALAR), (4, Level::best())] {
-                let mut lent = Some(std::mem::replace(&mut slot, Box::new(Memory(vec![]))));
-                let mut planned = Some(plan(region, flip));
-                let mut back = None;
-                time(which, &mut || {
-                    let slot = lent.take().expect("once");
-                    let plan = planned.take().expect("once");
-                    back = Some(render(level, photo, plan, slot));
+            for (variant, level) in [("fused, scalar", Level::SCALAR), ("fused", Level::best())] {
+                time(variant, &mut || {
+                    let lent = slot.take().expect("every job gives its slot back");
+                    slot = Some(render(level, photo, plan(region, flip), lent));
                 });
-                slot = back.expect("every job completes");
             }
         }
     }
     let images = f64::from(rounds) * photos.len() as f64;
     let mut stdout = std::io::stdout().lock();
-    for (name, time) in names.iter().zip(times) {
+    for (name, time) in VARIANTS.iter().zip(times).filter(|(_, time)| !time.is_zero()) {
         let rate = images / time.as_secs_f64();
-        let line = format!("{name:20} {rate:9.1} images/s {:9.3} ms", 1e3 / rate);
+        let line = format!("{name:24} {rate:9.1} images/s {:9.3} ms", 1e3 / rate);
         writeln!(stdout, "{line}").expect("standard output");
     }
 }

@@ -14,6 +14,10 @@ pub(crate) enum Kind {
     Scalar,
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// AVX-512 F, BW, VL, VBMI and VNNI: Ice Lake, Zen 4 and later. Leaves without a version of
+    /// their own run their AVX2 one.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
 }
 
 impl Level {
@@ -22,18 +26,23 @@ impl Level {
 
     /// The fastest that this CPU has.
     pub fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            return Self(Kind::Avx2);
-        }
-        Self::SCALAR
+        Self::available().pop().expect("plain Rust runs everywhere")
     }
 
     /// All that this CPU has, slowest first.
     pub fn available() -> Vec<Self> {
         let mut levels = vec![Self::SCALAR];
-        if Self::best() != Self::SCALAR {
-            levels.push(Self::best());
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            levels.push(Self(Kind::Avx2));
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512vbmi")
+                && is_x86_feature_detected!("avx512vnni")
+            {
+                levels.push(Self(Kind::Avx512));
+            }
         }
         levels
     }
@@ -44,10 +53,12 @@ impl Level {
             Kind::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512",
         }
     }
 
-    /// AVX2 and FMA are present whenever this is `Kind::Avx2`: only `best` makes one.
+    /// Its instructions are present, and those of the kinds before it: only `available` makes one.
     pub(crate) fn kind(self) -> Kind {
         self.0
     }

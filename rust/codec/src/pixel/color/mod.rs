@@ -64,12 +64,12 @@ impl Program {
                 (&Step::Saturation(ratio), Kind::Scalar) => scalar::saturate(pixels, ratio),
                 (&Step::Hue(turns), Kind::Scalar) => scalar::turn_hue(pixels, turns),
                 #[cfg(target_arch = "x86_64")]
-                (&Step::Saturation(ratio), Kind::Avx2) => {
+                (&Step::Saturation(ratio), Kind::Avx2 | Kind::Avx512) => {
                     // SAFETY: the level is `Avx2` only where the CPU has AVX2 and FMA.
                     unsafe { avx2::saturate(pixels, ratio) }
                 }
                 #[cfg(target_arch = "x86_64")]
-                (&Step::Hue(turns), Kind::Avx2) => {
+                (&Step::Hue(turns), Kind::Avx2 | Kind::Avx512) => {
                     // SAFETY: as above.
                     unsafe { avx2::turn_hue(pixels, turns) }
                 }
@@ -85,6 +85,6 @@ pub fn gray_sum(level: Level, rgb: &[u8]) -> u64 {
         Kind::Scalar => scalar::gray_sum(pixels),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the level is `Avx2` only where the CPU has AVX2 and FMA.
-        Kind::Avx2 => unsafe { avx2::gray_sum(pixels) },
+        Kind::Avx2 | Kind::Avx512 => unsafe { avx2::gray_sum(pixels) },
     }
 }

@@ -4,6 +4,8 @@ mod scalar;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 
 use crate::Level;
 use crate::simd::Kind;
@@ -111,6 +113,11 @@ pub fn resample<const C: usize>(level: Level, row: &[u8], columns: &Columns, out
             Kind::Avx2 if C == 3 => {
                 // SAFETY: the level is `Avx2` only where the CPU has it.
                 unsafe { avx2::weighted_rgb(row, columns, out) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 if C == 3 => {
+                // SAFETY: the level is `Avx512` only where the CPU has it.
+                unsafe { avx512::weighted_rgb(row, columns, out) }
             }
             _ => scalar::weighted::<C>(row, columns, out),
         },

@@ -4,6 +4,8 @@ mod scalar;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 
 use crate::Level;
 use crate::simd::Kind;
@@ -63,6 +65,9 @@ pub fn weighted(
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the level is `Avx2` only where the CPU has it.
         Kind::Avx2 => unsafe { avx2::weighted(ring, first, weights, precision, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the level is `Avx512` only where the CPU has it.
+        Kind::Avx512 => unsafe { avx512::weighted(ring, first, weights, precision, out) },
     }
 }
 

@@ -130,12 +130,12 @@ impl Writer {
     fn planes(&self, level: Level, row: &[u8], planes: [&mut [u8]; 3]) {
         match (level.kind(), &self.table, &self.arithmetic) {
             #[cfg(target_arch = "x86_64")]
-            (Kind::Avx2, Elements::Raw, _) => {
+            (Kind::Avx2 | Kind::Avx512, Elements::Raw, _) => {
                 // SAFETY: the level is `Avx2` only where the CPU has it.
                 unsafe { avx2::planes_raw(row, planes) }
             }
             #[cfg(target_arch = "x86_64")]
-            (Kind::Avx2, Elements::Single(table), Some(formula)) => {
+            (Kind::Avx2 | Kind::Avx512, Elements::Single(table), Some(formula)) => {
                 // SAFETY: as above.
                 unsafe { avx2::planes_single(row, formula, table, planes) }
             }
@@ -148,7 +148,7 @@ impl Writer {
     fn interleaved(&self, level: Level, row: &[u8], out: &mut [u8]) {
         match (level.kind(), &self.table, &self.arithmetic) {
             #[cfg(target_arch = "x86_64")]
-            (Kind::Avx2, Elements::Single(table), Some(formula)) => {
+            (Kind::Avx2 | Kind::Avx512, Elements::Single(table), Some(formula)) => {
                 // SAFETY: the level is `Avx2` only where the CPU has it.
                 unsafe { avx2::interleaved_single(row, formula, table, out) }
             }
