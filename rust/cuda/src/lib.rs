@@ -1,0 +1,1 @@
+//! NVIDIA GPUs as decoders and renderer; driver, nvJPEG and NVRTC are found at run time.
