@@ -39,6 +39,11 @@ impl CpuBackend {
         Arc::new(Self { limits, level })
     }
 
+    /// The limits that it was made with.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     fn render(&self, job: &mut RenderJob) -> Result<RenderReport, Error> {
         let input = match &job.pixels {
             Pixels::Encoded(bytes) => Input::Encoded(bytes),

@@ -7,6 +7,7 @@
 
 mod backend;
 mod decode;
+mod decoder;
 mod error;
 mod jpeg;
 pub mod pixel;
@@ -17,6 +18,7 @@ pub mod simd;
 
 pub use backend::CpuBackend;
 pub use decode::{Mode, Options, Pixels, decode_into, decoded_size, render_into};
+pub use decoder::PixelDecoder;
 pub use error::Error;
 pub use jpeg::version as jpeg_version;
 pub use probe::probe;

@@ -1,0 +1,92 @@
+//! Decoding apart from rendering gives what the fused path gives.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod common;
+
+use common::{Encoding, Numbers, copy_axis, jpeg_of, pass, picture, png, raw_write, render_pixels};
+use forebay_codec::{CpuBackend, Level, PixelDecoder};
+use forebay_core::ports::{
+    DecodeJob, DecodeSink, Decoder, Fault, PixelBuffer, PixelMemory, Pixels, Stage, Stop, Token,
+};
+use forebay_core::{Bytes, ImagePlan, Layout, Limits, Region, Size, Write};
+use png::{BitDepth, ColorType};
+use std::sync::{Arc, Mutex};
+
+/// Memory full of rubbish, or none at all.
+struct Lent {
+    exhausted: bool,
+}
+
+impl PixelMemory for Lent {
+    fn take(&self, bytes: usize) -> Result<Box<dyn PixelBuffer>, Fault> {
+        if self.exhausted {
+            let none = "no page-locked memory left";
+            return Err(Fault::new(Stage::Decode, none));
+        }
+        Ok(Box::new(vec![0xDD; bytes]))
+    }
+}
+
+#[derive(Default)]
+struct Kept(Mutex<Vec<(Token, Result<Pixels, Fault>)>>);
+
+impl DecodeSink for Kept {
+    fn decoded(&self, token: Token, pixels: Result<Pixels, Fault>) {
+        self.0.lock().unwrap().push((token, pixels));
+    }
+}
+
+fn decode(file: &[u8], region: Region, channels: usize, exhausted: bool) -> Result<Pixels, Fault> {
+    let decoder =
+        PixelDecoder::new(CpuBackend::new(Limits::default()), Arc::new(Lent { exhausted }));
+    let kept = Arc::new(Kept::default());
+    let sink: Arc<dyn DecodeSink> = Arc::<Kept>::clone(&kept);
+    let meta = Arc::new(decoder.probe(file).unwrap());
+    let bytes = Bytes::new(file.to_vec());
+    let job = DecodeJob { token: 5, bytes, meta, region, channels, stop: Stop::default() };
+    decoder.submit(vec![job], &sink);
+    let mut kept = kept.0.lock().unwrap();
+    assert_eq!((kept.len(), kept[0].0), (1, 5), "every job completes once");
+    kept.remove(0).1
+}
+
+#[test]
+fn pixels_from_the_decoder_render_as_the_fused_path_does() {
+    let size = Size { width: 61, height: 47 };
+    let encoded = Encoding::default();
+    let files = [
+        jpeg_of(size, 1, encoded),
+        jpeg_of(size, 2, Encoding { progressive: true, ..encoded }),
+        png(size, ColorType::Rgb, BitDepth::Eight, &picture(size, 3)),
+    ];
+    let mut numbers = Numbers(9);
+    for file in &files {
+        for _ in 0..20 {
+            let (x, y) = (numbers.range(0, 60), numbers.range(0, 46));
+            let region =
+                Region { x, y, width: numbers.range(1, 61 - x), height: numbers.range(1, 47 - y) };
+            for channels in [3, 1] {
+                let write = Write { channels, ..raw_write(Layout::ChannelsLast) };
+                let axes = pass(copy_axis(region.width), copy_axis(region.height));
+                let plan = ImagePlan { region, transpose: false, passes: vec![axes], write };
+                let run = |pixels| {
+                    render_pixels(Level::best(), file, pixels, &plan, &Stop::default()).unwrap().0
+                };
+                let fused = run(Pixels::Encoded(Bytes::new(file.clone())));
+                let apart = run(decode(file, region, usize::from(channels), false).unwrap());
+                assert!(apart == fused, "{region:?}, {channels} channels");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_memory_or_the_file_lacks_is_a_fault() {
+    let size = Size { width: 61, height: 47 };
+    let file = jpeg_of(size, 1, Encoding::default());
+    let fault = decode(&file, Region::whole(size), 3, true).unwrap_err();
+    assert_eq!(fault.reason, "no page-locked memory left");
+    let fault = decode(&file, Region { width: 62, ..Region::whole(size) }, 3, false).unwrap_err();
+    assert!(fault.reason.contains("61x47"), "{}", fault.reason);
+}
