@@ -91,7 +91,7 @@ impl Pipeline {
         match self.engine.next(Duration::from_millis(timeout_ms))? {
             Next::Pending => Ok(Poll::default()),
             Next::End => Ok(Poll::new(r#"{"kind":"end"}"#.into(), Vec::new())),
-            Next::Batch(batch) => Ok(batch_poll(&batch, self.pushed.is_some())),
+            Next::Batch(batch) => batch_poll(&batch, self.pushed.is_some()),
         }
     }
 
@@ -304,7 +304,7 @@ struct FailureInfo<'a> {
     token: u64,
 }
 
-fn batch_poll(batch: &engine::Batch, pushed: bool) -> Poll {
+fn batch_poll(batch: &engine::Batch, pushed: bool) -> Result<Poll, Error> {
     let failures = batch.failures.iter().map(|failure| FailureInfo {
         position: failure.position,
         index: failure.index,
@@ -335,10 +335,10 @@ fn batch_poll(batch: &engine::Batch, pushed: bool) -> Poll {
         let sizes = batch.sizes.iter().flatten().copied().collect();
         tensors.push(tensors::from_numbers(sizes, vec![samples, 2]));
         for field in slab.fields() {
-            tensors.push(tensors::from_view(slab, &field.values));
+            tensors.push(tensors::from_values(slab, &field.values)?);
             tensors.extend(field.offsets.iter().map(|view| tensors::from_view(slab, view)));
         }
     }
     let info = serde_json::to_string(&info).expect("plain numbers and text become JSON");
-    Poll::new(info, tensors)
+    Ok(Poll::new(info, tensors))
 }

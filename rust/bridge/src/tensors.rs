@@ -4,7 +4,7 @@ use crate::ffi::{DType, TensorOut};
 use crate::fork;
 use crate::guard::{Error, guard};
 use forebay_core::ErrorKind;
-use forebay_slab::{SealedSlab, View};
+use forebay_slab::{SealedSlab, Values, View};
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -108,6 +108,14 @@ fn contiguous(sizes: &[i64]) -> Vec<i64> {
         strides[dim - 1] = strides[dim] * sizes[dim].max(1);
     }
     strides
+}
+
+/// A field of a sealed slab.
+pub(crate) fn from_values(slab: &Arc<SealedSlab>, values: &Values) -> Result<TensorOut, Error> {
+    match values {
+        Values::Host(view) => Ok(from_view(slab, view)),
+        Values::Device(_) => Err(Error::new(ErrorKind::Internal, "a field on a device of no kind")),
+    }
 }
 
 /// A view of a sealed slab.

@@ -130,7 +130,8 @@ fn random_plans_equal_the_slow_way() {
         let expected = reference(&input, input_size, &one.x, &one.y, one.fill);
         let write = raw_write(Layout::ChannelsLast);
         let plan = ImagePlan { region, transpose, passes: vec![one], write };
-        let host = || Pixels::Host(HostPixels { region, channels: 3, rows: stored.clone() });
+        let host =
+            || Pixels::Host(HostPixels { region, channels: 3, rows: Box::new(stored.clone()) });
         for level in Level::available() {
             let encoded = Pixels::Encoded(Bytes::new(file.clone()));
             let (found, report) =

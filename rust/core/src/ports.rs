@@ -137,14 +137,50 @@ impl std::fmt::Debug for Pixels {
 }
 
 /// Interleaved rows of one region of an image, in stored orientation.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct HostPixels {
     /// Which part of the stored image this is.
     pub region: Region,
     /// Channels per pixel.
     pub channels: usize,
     /// `region.height * region.width * channels` bytes.
-    pub rows: Vec<u8>,
+    pub rows: Box<dyn PixelBuffer>,
+}
+
+/// Host memory that holds decoded pixels.
+pub trait PixelBuffer: Send + std::fmt::Debug {
+    /// The bytes that were asked for.
+    fn bytes(&self) -> &[u8];
+
+    /// The same, to be written.
+    fn bytes_mut(&mut self) -> &mut [u8];
+
+    /// For the renderer whose memory it is.
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
+}
+
+impl PixelBuffer for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
+}
+
+/// Where a decoder puts pixels that a renderer wants in a place of its own: page-locked memory,
+/// for a device.
+pub trait PixelMemory: Send + Sync {
+    /// `bytes` bytes with undefined contents.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    fn take(&self, bytes: usize) -> Result<Box<dyn PixelBuffer>, Fault>;
 }
 
 /// One image to decode.
@@ -158,6 +194,8 @@ pub struct DecodeJob {
     pub meta: Arc<ImageMeta>,
     /// The part that the plan needs, in stored orientation.
     pub region: Region,
+    /// Channels per pixel that the plan needs: 3, or 1 for masks.
+    pub channels: usize,
     /// Raised when the result is no longer wanted.
     pub stop: Stop,
 }
@@ -198,6 +236,12 @@ pub trait Decoder: Send + Sync {
         1
     }
 
+    /// How many submits it works on at once, by engines of its own; `None` if it works on the
+    /// thread that calls it.
+    fn lanes(&self) -> Option<usize> {
+        None
+    }
+
     /// Decodes; every job completes exactly once.
     fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>);
 }
@@ -207,13 +251,33 @@ pub trait Decoder: Send + Sync {
 pub enum SlotMemory<'a> {
     /// Host memory.
     Host(&'a mut [u8]),
-    /// Device memory, by address.
+    /// A range of device memory.
     Device {
-        /// First byte.
-        address: u64,
+        /// The field of the batch.
+        memory: &'a dyn DeviceMemory,
+        /// First byte of the slot in it.
+        offset: usize,
         /// Length in bytes.
         bytes: usize,
     },
+}
+
+/// Memory of one field of a batch that only a device can touch.
+pub trait DeviceMemory: Send + Sync + std::fmt::Debug {
+    /// Where the first byte lies, for the device.
+    fn address(&self) -> u64;
+
+    /// Length in bytes.
+    fn bytes(&self) -> usize;
+
+    /// Fills a range with zeros, after whatever was written to it before.
+    ///
+    /// # Errors
+    /// The device failed.
+    fn zero(&self, offset: usize, bytes: usize) -> Result<(), Fault>;
+
+    /// For the renderer whose memory it is.
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// Exclusive access to one slot of a slab, given out once.

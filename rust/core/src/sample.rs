@@ -147,6 +147,8 @@ pub struct FieldSpec {
     pub ragged: bool,
     /// Memory order of `(C, H, W)` shapes.
     pub layout: Layout,
+    /// Lies in the renderer's device memory, not in the host's.
+    pub on_device: bool,
 }
 
 impl FieldSpec {

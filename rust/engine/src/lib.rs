@@ -28,6 +28,7 @@ mod opening;
 mod parallel;
 mod pipeline;
 mod prepare;
+mod route;
 mod scheduler;
 mod shared;
 mod sinks;

@@ -3,7 +3,8 @@
 use crate::assembly::Finished;
 use crate::feed::{Feed, no_length};
 use crate::opening::{field_infos, open_batches};
-use crate::scheduler::{Due, Preferred, Run};
+use crate::route::Routes;
+use crate::scheduler::{Due, Lanes, Preferred, Run};
 use crate::shared::{Shared, State, wait};
 use crate::worker::{Crew, panicked, request, run};
 use crate::{Batch, EngineConfig, Error, FeedConfig, OnError, Stats};
@@ -23,7 +24,7 @@ const CLOSE_TIME: Duration = Duration::from_secs(1);
 pub struct Parts {
     /// Where records come from.
     pub source: Arc<dyn Source>,
-    /// The cheapest one decodes; the first one probes.
+    /// The one that would be done first decodes; the first one probes.
     pub decoders: Vec<Arc<dyn Decoder>>,
     /// Writes the slots.
     pub renderer: Arc<dyn Renderer>,
@@ -131,12 +132,16 @@ impl Pipeline {
             decoders: parts
                 .decoders
                 .iter()
-                .map(|decoder| decoder.preferred_jobs().max(1))
+                .map(|decoder| Lanes {
+                    group: decoder.preferred_jobs().max(1),
+                    submits: decoder.lanes().unwrap_or(usize::MAX),
+                })
                 .collect(),
             renderer: parts.renderer.preferred_jobs().max(1),
         };
+        let routes = Routes::new(&parts.decoders, config.workers);
         Ok(Self {
-            shared: Arc::new(Shared::new(config, fields, preferred)),
+            shared: Arc::new(Shared::new(config, fields, preferred, routes)),
             parts: Arc::new(parts),
             crew: Mutex::new(None),
         })

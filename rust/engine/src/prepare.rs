@@ -3,11 +3,12 @@
 use crate::assembly::{DecodeTask, FieldInfo};
 use crate::budget::Permit;
 use crate::pipeline::Parts;
+use crate::route::Routes;
 use crate::stats::StageStats;
 use forebay_core::ports::{Decoder, Fault, Stage};
 use forebay_core::recipe::FieldPlan;
 use forebay_core::rng::EpochKey;
-use forebay_core::{Bytes, FieldKind, ImageMeta, Record, Region, Value};
+use forebay_core::{Bytes, FieldKind, ImageMeta, Record, Value};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,6 +42,7 @@ pub(crate) fn prepare(
     incoming: Incoming,
     fields: &[FieldInfo],
     parts: &Parts,
+    routes: &Routes,
     times: &mut Times,
 ) -> Result<Prepared, Fault> {
     let Incoming { sample, record, held, key, position } = incoming;
@@ -69,11 +71,13 @@ pub(crate) fn prepare(
     for (field, (plan, info)) in plans.into_iter().zip(fields).enumerate() {
         match (plan, &metas[field], &images[field]) {
             (FieldPlan::Image(plan), Some(meta), Some(bytes)) if info.rendered => {
-                let (decoder, footprint) = route(&parts.decoders, meta, plan.region, info)?;
+                let (decoder, load) = routes.choose(&parts.decoders, meta, plan.region, info)?;
+                let footprint = parts.decoders[decoder].footprint(meta, plan.region);
                 prepared.images.push(DecodeTask {
                     sample,
                     field,
                     decoder,
+                    load,
                     bytes: bytes.clone(),
                     meta: Arc::clone(meta),
                     plan,
@@ -124,25 +128,6 @@ fn probe(
         Ok(Some(Arc::new(meta)))
     };
     images.iter().map(&mut probe).collect()
-}
-
-/// The decoder that costs least, the first of equals, and what it holds.
-fn route(
-    decoders: &[Arc<dyn Decoder>],
-    meta: &ImageMeta,
-    region: Region,
-    info: &FieldInfo,
-) -> Result<(usize, u64), Fault> {
-    let costs = decoders.iter().map(|decoder| decoder.cost(meta, region));
-    let (number, _) = costs
-        .enumerate()
-        .filter_map(|(number, cost)| cost.map(|cost| (number, cost)))
-        .min_by_key(|&(_, cost)| cost)
-        .ok_or_else(|| {
-            let path = &info.path;
-            Fault::new(Stage::Decode, format!("{path}: no decoder for this image"))
-        })?;
-    Ok((number, decoders[number].footprint(meta, region)))
 }
 
 fn check_length(got: usize, info: &FieldInfo) -> Result<(), Fault> {

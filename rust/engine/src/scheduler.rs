@@ -34,8 +34,17 @@ pub(crate) enum Job {
 /// How many jobs each backend likes at once.
 #[derive(Debug)]
 pub(crate) struct Preferred {
-    pub(crate) decoders: Vec<usize>,
+    pub(crate) decoders: Vec<Lanes>,
     pub(crate) renderer: usize,
+}
+
+/// What a decoder takes.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    /// Jobs in one submit.
+    pub(crate) group: usize,
+    /// Submits at once.
+    pub(crate) submits: usize,
 }
 
 /// A batch on its way out.
@@ -136,8 +145,9 @@ impl State {
         }
         let more_to_decode = batch.reading + batch.preparing + batch.prepare.len() > 0
             || (!batch.unread.is_empty() && read_fits);
-        for (decoder, &group) in preferred.decoders.iter().enumerate() {
-            if batch.decode[decoder].len() < group && more_to_decode {
+        for (decoder, &Lanes { group, submits }) in preferred.decoders.iter().enumerate() {
+            let waits = batch.decode[decoder].len() < group && more_to_decode;
+            if waits || self.submits[decoder] >= submits {
                 continue;
             }
             let tasks = take_decodes(batch, decoder, group, due, budget);
@@ -247,6 +257,7 @@ impl State {
         stop: &Stop,
     ) -> Job {
         batch.decoding += tasks.len();
+        self.submits[decoder] += 1;
         let share = tasks.len();
         let started = Instant::now();
         let jobs = tasks
@@ -259,13 +270,21 @@ impl State {
                     field: task.field,
                     bytes: task.bytes.len() as u64,
                     meta: Arc::clone(&task.meta),
-                    plan: task.plan,
+                    plan: Arc::clone(&task.plan),
                     held: Held { _record: task.held, _pixels: footprint },
+                    _load: task.load,
                     started,
                     share,
                 };
                 self.decodes.insert(token, decoding);
-                DecodeJob { token, bytes: task.bytes, meta: task.meta, region, stop: stop.clone() }
+                DecodeJob {
+                    token,
+                    bytes: task.bytes,
+                    meta: task.meta,
+                    region,
+                    channels: usize::from(task.plan.write.channels),
+                    stop: stop.clone(),
+                }
             })
             .collect();
         Job::Decode { decoder, jobs }

@@ -6,6 +6,7 @@
 use crate::assembly::{FieldInfo, Held};
 use crate::budget::{Budget, Permit};
 use crate::pipeline::Progress;
+use crate::route::{Load, Routes};
 use crate::scheduler::{Preferred, Run};
 use crate::{EngineConfig, Error, Stats};
 use forebay_core::ports::Token;
@@ -42,6 +43,7 @@ pub(crate) struct Decoding {
     pub(crate) meta: Arc<ImageMeta>,
     pub(crate) plan: Arc<ImagePlan>,
     pub(crate) held: Held,
+    pub(crate) _load: Load,
     pub(crate) started: Instant,
     pub(crate) share: usize,
 }
@@ -66,6 +68,8 @@ pub(crate) struct State {
     pub(crate) reads: HashMap<Token, Reading>,
     pub(crate) decodes: HashMap<Token, Decoding>,
     pub(crate) renders: HashMap<Token, Rendering>,
+    /// Submits that each decoder works on.
+    pub(crate) submits: Vec<usize>,
     last_token: Token,
     pub(crate) records_seen: u64,
     pub(crate) largest_record: u64,
@@ -122,6 +126,7 @@ pub(crate) struct Shared {
     pub(crate) fields: Vec<FieldInfo>,
     pub(crate) preferred: Preferred,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) routes: Routes,
     state: Mutex<State>,
     /// Workers wait here for jobs.
     pub(crate) work: Condvar,
@@ -134,13 +139,20 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: EngineConfig, fields: Vec<FieldInfo>, preferred: Preferred) -> Self {
+    pub(crate) fn new(
+        config: EngineConfig,
+        fields: Vec<FieldInfo>,
+        preferred: Preferred,
+        routes: Routes,
+    ) -> Self {
+        let submits = vec![0; preferred.decoders.len()];
         Self {
             config,
             fields,
             preferred,
             budget: Budget::new(config.memory_budget),
-            state: Mutex::default(),
+            routes,
+            state: Mutex::new(State { submits, ..State::default() }),
             work: Condvar::new(),
             read: Condvar::new(),
             ready: Condvar::new(),

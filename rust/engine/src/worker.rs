@@ -136,12 +136,15 @@ pub(crate) fn run(job: Job, shared: &Arc<Shared>, parts: &Parts) {
     match job {
         Job::Prepare { at, incoming } => guard(shared, "preparing a sample", || {
             let mut times = Times::default();
-            let prepared = prepare(incoming, &shared.fields, parts, &mut times);
+            let prepared = prepare(incoming, &shared.fields, parts, &shared.routes, &mut times);
             shared.prepared(at, prepared, &times);
         }),
         Job::Decode { decoder, jobs } => {
             let sink: Arc<dyn DecodeSink> = Arc::<Shared>::clone(shared);
             guard(shared, "decoding", || parts.decoders[decoder].submit(jobs, &sink));
+            let mut state = shared.lock();
+            state.submits[decoder] -= 1;
+            shared.wake(&state);
         }
         Job::Render { slab, jobs } => {
             let reserved = slab.reserve();

@@ -1,8 +1,11 @@
 //! Blocks of memory and where they come from.
 
 use crate::Error;
+use forebay_core::FieldSpec;
+use forebay_core::ports::DeviceMemory;
 use std::any::Any;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Alignment of a block's start and of every field in it: a cache line, and what torch's own
 /// CPU allocator gives.
@@ -16,10 +19,23 @@ pub trait Allocator: Send + Sync {
     /// There is not enough memory.
     fn allocate(&self, bytes: usize) -> Result<Block, Error>;
 
-    /// Whether a batch takes its memory when it is opened, on the consumer's thread, and not just
-    /// before its first sample is written, on whichever thread does that. Memory that is tied to the
-    /// consumer's device and stream must be eager; ours is not, so that batches that only wait
-    /// for their turn hold none.
+    /// Device memory for a field of `samples` samples. Called when the batch is opened, on the
+    /// consumer's thread, since the memory may be tied to that thread's stream.
+    ///
+    /// # Errors
+    /// There is not enough memory, or no device.
+    fn allocate_on_device(
+        &self,
+        spec: &FieldSpec,
+        samples: usize,
+    ) -> Result<Arc<dyn DeviceMemory>, Error> {
+        let _ = samples;
+        Err(Error::NoDevice { path: spec.path.clone() })
+    }
+
+    /// Whether a batch takes its host memory when it is opened, on the consumer's thread, and not
+    /// just before its first sample is written, on whichever thread does that: batches that only
+    /// wait for their turn then hold none.
     fn eager(&self) -> bool {
         true
     }

@@ -89,9 +89,24 @@ pub enum Error {
         /// Number of the sample.
         sample: usize,
     },
-    /// The host cannot write this slot's memory.
-    #[error("a slot in device memory cannot be zeroed by the host")]
-    DeviceMemory,
+    /// A field is to lie on a device, and the allocator has none.
+    #[error("{path}: there is no device for this field")]
+    NoDevice {
+        /// The field.
+        path: String,
+    },
+    /// The device could not be made to clear a slot.
+    #[error("cannot clear a slot: {reason}")]
+    Clear {
+        /// What the device said.
+        reason: String,
+    },
+    /// A field in device memory was to be written by the host.
+    #[error("{path}: the host cannot write device memory")]
+    OnDevice {
+        /// The field.
+        path: String,
+    },
 }
 
 impl Error {
@@ -102,10 +117,12 @@ impl Error {
             Self::Allocator { kind, .. } => *kind,
             Self::WrongLength { .. } => ErrorKind::Invalid,
             Self::NoSuchSlot { .. } => ErrorKind::Range,
-            Self::DeviceMemory => ErrorKind::Unsupported,
             Self::BadBlock { .. }
             | Self::Ragged { .. }
             | Self::Taken { .. }
+            | Self::NoDevice { .. }
+            | Self::Clear { .. }
+            | Self::OnDevice { .. }
             | Self::Unwritten { .. } => ErrorKind::Internal,
         }
     }

@@ -14,13 +14,13 @@
 //! # fn main() -> Result<(), forebay_slab::Error> {
 //! let label = FieldSpec {
 //!     path: "label".into(), dtype: DType::Int64, shape: vec![], ragged: false,
-//!     layout: Layout::Contiguous,
+//!     layout: Layout::Contiguous, on_device: false,
 //! };
 //! let slab = Slab::new(&[label], 2, Arc::new(Pageable::default()))?;
 //! slab.put(0, 0, &7_i64.to_ne_bytes())?;
 //! slab.put(0, 1, &8_i64.to_ne_bytes())?;
 //! let sealed = slab.seal()?;
-//! assert_eq!(sealed.fields()[0].values.shape(), [2]);
+//! assert_eq!(sealed.bytes(0)[..8], 7_i64.to_ne_bytes());
 //! # Ok(())
 //! # }
 //! ```
@@ -37,5 +37,5 @@ pub use block::{Allocator, Block};
 pub use error::Error;
 pub use plan::slab_bytes;
 pub use pool::Pageable;
-pub use sealed::{SealedField, SealedSlab, View};
+pub use sealed::{SealedField, SealedSlab, Values, View};
 pub use slab::{Slab, SlabSlot, zero};

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::block::ALIGN;
 use forebay_core::{FieldSpec, Layout};
 
-/// One field's place in the slab's block; ragged fields take no room there.
+/// One field's place in the slab's block; ragged fields and those on a device take no room there.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) spec: FieldSpec,
@@ -22,7 +22,7 @@ pub(crate) fn places(specs: &[FieldSpec], samples: usize) -> Result<(Vec<Place>,
         let too_large = || Error::TooLarge { path: spec.path.clone(), samples };
         let item = spec.item_bytes().ok_or_else(too_large)?;
         let offset = end.checked_next_multiple_of(ALIGN).ok_or_else(too_large)?;
-        if !spec.ragged {
+        if !spec.ragged && !spec.on_device {
             end = item
                 .checked_mul(samples)
                 .and_then(|bytes| offset.checked_add(bytes))
@@ -34,12 +34,18 @@ pub(crate) fn places(specs: &[FieldSpec], samples: usize) -> Result<(Vec<Place>,
     Ok((places, end))
 }
 
-/// Bytes that the fields of a batch take, ragged ones left out: their size is known at sealing.
+/// Bytes that the fields of a batch take in host and device memory, ragged ones left out: their
+/// size is known at sealing.
 ///
 /// # Errors
 /// The batch does not fit the address space.
 pub fn slab_bytes(specs: &[FieldSpec], samples: usize) -> Result<usize, Error> {
-    places(specs, samples).map(|(_, bytes)| bytes)
+    let (places, host) = places(specs, samples)?;
+    let on_device = places.iter().filter(|place| place.spec.on_device);
+    on_device.map(|place| place.item.checked_mul(samples)).try_fold(host, |sum, bytes| {
+        let too_large = || Error::TooLarge { path: specs[0].path.clone(), samples };
+        bytes.and_then(|bytes| sum.checked_add(bytes)).ok_or_else(too_large)
+    })
 }
 
 /// Shape and strides (in elements) of a field of `rows` samples, or rows of a ragged field.

@@ -5,10 +5,11 @@ use crate::plan::{Place, shape_and_strides};
 use crate::slab::Memory;
 use crate::sync::Arc;
 use crate::{Allocator, Block, Error};
+use forebay_core::ports::DeviceMemory;
 use forebay_core::{DType, FieldSpec, Layout};
 use std::ptr::NonNull;
 
-/// Memory as a tensor sees it.
+/// Host memory as a tensor sees it.
 #[derive(Debug, Clone)]
 pub struct View {
     dtype: DType,
@@ -51,13 +52,22 @@ unsafe impl Send for View {}
 // SAFETY: as above.
 unsafe impl Sync for View {}
 
+/// Where a field's elements lie.
+#[derive(Debug, Clone)]
+pub enum Values {
+    /// In host memory.
+    Host(View),
+    /// In a device's memory; perhaps still being written, as its renderer knows.
+    Device(std::sync::Arc<dyn DeviceMemory>),
+}
+
 /// One field of a sealed batch.
 #[derive(Debug, Clone)]
 pub struct SealedField {
     /// What the field was asked to be.
     pub spec: FieldSpec,
     /// Its elements.
-    pub values: View,
+    pub values: Values,
     /// Where each sample's rows begin and the last one's end: `samples + 1` int64, for ragged
     /// fields.
     pub offsets: Option<View>,
@@ -84,9 +94,10 @@ impl SealedSlab {
             .places
             .iter()
             .zip(values)
-            .map(|(place, values)| match &mut ragged {
+            .enumerate()
+            .map(|(field, (place, values))| match &mut ragged {
                 Some(ragged) if place.spec.ragged => ragged.write(place, values),
-                _ => fixed_field(&memory, place, samples),
+                _ => fixed_field(&memory, field, samples),
             })
             .collect();
         Ok(Self { fields, samples, _memory: memory, _ragged: ragged.map(|ragged| ragged.block) })
@@ -105,9 +116,12 @@ impl SealedSlab {
     /// The elements of field number `field`; see [`View::ptr`] for when this may be called.
     ///
     /// # Panics
-    /// There is no such field.
+    /// There is no such field, or it lies on a device.
     pub fn bytes(&self, field: usize) -> &[u8] {
-        self.read(&self.fields[field].values)
+        match &self.fields[field].values {
+            Values::Host(view) => self.read(view),
+            Values::Device(_) => panic!("{}: on a device", self.fields[field].spec.path),
+        }
     }
 
     /// The offsets of a ragged field, in rows.
@@ -134,14 +148,16 @@ fn view(spec: &FieldSpec, rows: usize, ptr: NonNull<u8>, bytes: usize) -> View {
     View { dtype: spec.dtype, shape, strides, ptr, bytes }
 }
 
-fn fixed_field(memory: &Memory, place: &Place, samples: usize) -> SealedField {
-    // SAFETY: `places` put the field's offset inside the block.
-    let ptr = unsafe { memory.block().ptr().add(place.offset) };
-    SealedField {
-        spec: place.spec.clone(),
-        values: view(&place.spec, samples, ptr, place.item * samples),
-        offsets: None,
-    }
+fn fixed_field(memory: &Memory, field: usize, samples: usize) -> SealedField {
+    let place = &memory.places[field];
+    let values = if let Some(device) = &memory.device[field] {
+        Values::Device(std::sync::Arc::clone(device))
+    } else {
+        // SAFETY: `places` put the field's offset inside the block.
+        let ptr = unsafe { memory.block().ptr().add(place.offset) };
+        Values::Host(view(&place.spec, samples, ptr, place.item * samples))
+    };
+    SealedField { spec: place.spec.clone(), values, offsets: None }
 }
 
 /// The block that all ragged fields' values and offsets share.
@@ -195,12 +211,13 @@ impl RaggedBlock {
             shape: vec![],
             ragged: false,
             layout: Layout::Contiguous,
+            on_device: false,
         };
         let values_at = self.append(&joined);
         let offsets_at = self.append(&offsets);
         SealedField {
             spec: place.spec.clone(),
-            values: view(&place.spec, rows, values_at, joined.len()),
+            values: Values::Host(view(&place.spec, rows, values_at, joined.len())),
             offsets: Some(view(&offsets_spec, values.len() + 1, offsets_at, offsets.len())),
         }
     }

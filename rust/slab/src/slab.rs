@@ -5,7 +5,7 @@ use crate::plan::{Place, places};
 use crate::sync::{Arc, AtomicU8, Ordering, Witness};
 use crate::{Allocator, Block, Error, SealedSlab};
 use forebay_core::FieldSpec;
-use forebay_core::ports::{Slot, SlotMemory};
+use forebay_core::ports::{DeviceMemory, Slot, SlotMemory};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The slot's bytes belong to nobody and hold nothing.
@@ -28,6 +28,8 @@ pub(crate) struct Memory {
     block: OnceLock<Block>,
     bytes: usize,
     allocator: std::sync::Arc<dyn Allocator>,
+    /// By field; `None` for those in host memory.
+    pub(crate) device: Vec<Option<std::sync::Arc<dyn DeviceMemory>>>,
     pub(crate) places: Vec<Place>,
     /// Slots by field and sample; empty for ragged fields.
     slots: Vec<Vec<SlotState>>,
@@ -70,7 +72,8 @@ struct SlotState {
 }
 
 impl Slab {
-    /// Prepares a batch of `samples` samples; takes its memory if the allocator is eager.
+    /// Prepares a batch of `samples` samples; takes its device memory, and its host memory if the
+    /// allocator is eager.
     ///
     /// # Errors
     /// The batch is too large, or there is not enough memory.
@@ -90,7 +93,14 @@ impl Slab {
             .iter()
             .map(|place| Mutex::new(vec![None; if place.spec.ragged { samples } else { 0 }]))
             .collect();
-        let memory = Memory { block: OnceLock::new(), bytes, allocator, places, slots };
+        let device = places
+            .iter()
+            .map(|Place { spec, item, .. }| {
+                let bytes = item * samples;
+                spec.on_device.then(|| on_device(&*allocator, spec, samples, bytes)).transpose()
+            })
+            .collect::<Result<_, _>>()?;
+        let memory = Memory { block: OnceLock::new(), bytes, allocator, device, places, slots };
         if eager {
             memory.reserve()?;
         }
@@ -142,6 +152,9 @@ impl Slab {
                 ragged: spec.ragged,
                 got: value.len(),
             });
+        }
+        if spec.on_device {
+            return Err(Error::OnDevice { path: spec.path.clone() });
         }
         if !spec.ragged {
             self.reserve()?;
@@ -206,6 +219,21 @@ impl std::fmt::Debug for Slab {
     }
 }
 
+/// Device memory that is as large as promised.
+fn on_device(
+    allocator: &dyn Allocator,
+    spec: &FieldSpec,
+    samples: usize,
+    bytes: usize,
+) -> Result<std::sync::Arc<dyn DeviceMemory>, Error> {
+    let memory = allocator.allocate_on_device(spec, samples)?;
+    if memory.bytes() < bytes {
+        let address = usize::try_from(memory.address()).unwrap_or(usize::MAX);
+        return Err(Error::BadBlock { expected: bytes, align: 1, got: memory.bytes(), address });
+    }
+    Ok(memory)
+}
+
 fn taken(place: &Place, sample: usize) -> Error {
     Error::Taken { path: place.spec.path.clone(), sample }
 }
@@ -247,7 +275,14 @@ impl SlabSlot {
 
 impl Slot for SlabSlot {
     fn memory(&mut self) -> SlotMemory<'_> {
-        SlotMemory::Host(self.bytes())
+        let Place { item, .. } = self.memory.places[self.field];
+        if self.memory.device[self.field].is_none() {
+            return SlotMemory::Host(self.bytes());
+        }
+        self.touched = true;
+        self.state().witness.write();
+        let memory = self.memory.device[self.field].as_deref().expect("looked at above");
+        SlotMemory::Device { memory, offset: self.sample * item, bytes: item }
     }
 }
 
@@ -261,13 +296,15 @@ impl Drop for SlabSlot {
 /// Fills a slot with zeros: what a skipped sample holds (ERR-1).
 ///
 /// # Errors
-/// The slot lies in device memory.
+/// The device failed.
 pub fn zero(slot: &mut dyn Slot) -> Result<(), Error> {
     match slot.memory() {
         SlotMemory::Host(bytes) => {
             bytes.fill(0);
             Ok(())
         }
-        SlotMemory::Device { .. } => Err(Error::DeviceMemory),
+        SlotMemory::Device { memory, offset, bytes } => {
+            memory.zero(offset, bytes).map_err(|fault| Error::Clear { reason: fault.reason })
+        }
     }
 }

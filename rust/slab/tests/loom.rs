@@ -15,6 +15,7 @@ fn slab(samples: usize) -> Slab {
         shape: vec![],
         ragged: false,
         layout: Layout::Contiguous,
+        on_device: false,
     };
     let slab = Slab::new(&[label], samples, std::sync::Arc::new(Pageable::default())).unwrap();
     slab.reserve().unwrap();

@@ -4,7 +4,9 @@
 
 use forebay_core::ports::{Slot, SlotMemory};
 use forebay_core::{DType, ErrorKind, FieldSpec, Layout};
-use forebay_slab::{Allocator, Block, Error, Pageable, Slab, slab_bytes, zero};
+use forebay_slab::{
+    Allocator, Block, Error, Pageable, SealedField, Slab, Values, View, slab_bytes, zero,
+};
 use std::sync::Arc;
 
 fn spec(path: &str, dtype: DType, shape: &[usize]) -> FieldSpec {
@@ -14,6 +16,14 @@ fn spec(path: &str, dtype: DType, shape: &[usize]) -> FieldSpec {
         shape: shape.to_vec(),
         ragged: false,
         layout: Layout::Contiguous,
+        on_device: false,
+    }
+}
+
+fn host(field: &SealedField) -> &View {
+    match &field.values {
+        Values::Host(view) => view,
+        Values::Device(_) => panic!("on a device"),
     }
 }
 
@@ -73,16 +83,16 @@ fn views_have_shapes_strides_and_alignment() {
     write_all(&slab, 3);
     let sealed = slab.seal().unwrap();
     let fields = sealed.fields();
-    assert_eq!(fields[0].values.shape(), [3, 3, 2, 5]);
-    assert_eq!(fields[0].values.strides(), [30, 10, 5, 1]);
-    assert_eq!(fields[1].values.shape(), [3, 4], "all rows");
-    assert_eq!(fields[1].values.strides(), [4, 1]);
+    assert_eq!(host(&fields[0]).shape(), [3, 3, 2, 5]);
+    assert_eq!(host(&fields[0]).strides(), [30, 10, 5, 1]);
+    assert_eq!(host(&fields[1]).shape(), [3, 4], "all rows");
+    assert_eq!(host(&fields[1]).strides(), [4, 1]);
     let offsets = fields[1].offsets.as_ref().unwrap();
     assert_eq!((offsets.shape(), offsets.dtype()), ([4].as_slice(), DType::Int64));
-    assert_eq!(fields[2].values.shape(), [3]);
-    assert_eq!(fields[3].values.strides(), [30, 1, 15, 3], "channels last");
-    assert_eq!(fields[3].values.bytes(), 3 * 60);
-    for view in fields.iter().map(|field| &field.values).chain([offsets]) {
+    assert_eq!(host(&fields[2]).shape(), [3]);
+    assert_eq!(host(&fields[3]).strides(), [30, 1, 15, 3], "channels last");
+    assert_eq!(host(&fields[3]).bytes(), 3 * 60);
+    for view in fields.iter().map(host).chain([offsets]) {
         assert_eq!(view.ptr().addr().get() % 64, 0);
     }
 }

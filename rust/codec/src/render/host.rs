@@ -56,14 +56,17 @@ impl<'a> Host<'a> {
     ) -> Result<Self, Error> {
         let size = region.size();
         let bytes = size.pixels() * C as u64;
-        if pixels.region != region || pixels.channels != C || pixels.rows.len() as u64 != bytes {
+        if pixels.region != region
+            || pixels.channels != C
+            || pixels.rows.bytes().len() as u64 != bytes
+        {
             return Err(Error::internal(format!(
                 "pixels of {:?} with {} channels where {region:?} with {C} are due",
                 pixels.region, pixels.channels
             )));
         }
         let stride = size.width as usize * C;
-        Ok(Self { pixels: Cow::Borrowed(&pixels.rows), size, stride, offset: 0, next: 0 })
+        Ok(Self { pixels: Cow::Borrowed(pixels.rows.bytes()), size, stride, offset: 0, next: 0 })
     }
 
     /// All rows of a stream.

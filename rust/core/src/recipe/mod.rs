@@ -103,7 +103,14 @@ impl Recipe {
                     (field.dtype, field.shape.clone(), Layout::Contiguous)
                 }
             };
-            FieldSpec { path: field.path.clone(), dtype, shape, ragged: field.ragged, layout }
+            FieldSpec {
+                path: field.path.clone(),
+                dtype,
+                shape,
+                ragged: field.ragged,
+                layout,
+                on_device: false,
+            }
         });
         let specs = specs.collect();
         Ok(Self { transforms: spec.transforms, image_write, apply_orientation, specs })

@@ -1,5 +1,6 @@
 //! Decoders and renderers that do little, in every manner that real ones have.
 
+use super::FakeMemory;
 use forebay_core::ports::{
     Cost, DecodeJob, DecodeSink, Decoder, Fault, HostPixels, Pixels, RenderJob, RenderReport,
     RenderSink, Renderer, Slot, SlotMemory, Stage,
@@ -49,10 +50,16 @@ pub struct FakeDecoder {
     pub only: Option<usize>,
     /// What it likes at once.
     pub group: usize,
+    /// Submits that it takes at once; `None`: one a worker.
+    pub lanes: Option<usize>,
     /// What it holds per image.
     pub footprint: u64,
     /// The largest group that it was given.
     pub largest: AtomicUsize,
+    /// Images that it decoded.
+    pub decoded: AtomicUsize,
+    /// Submits that it works on, and the most that it had at once.
+    pub submits: [AtomicUsize; 2],
 }
 
 impl FakeDecoder {
@@ -64,7 +71,10 @@ impl FakeDecoder {
             only: None,
             group: 1,
             footprint: 0,
+            lanes: None,
             largest: AtomicUsize::new(0),
+            decoded: AtomicUsize::new(0),
+            submits: [AtomicUsize::new(0), AtomicUsize::new(0)],
         }
     }
 }
@@ -103,8 +113,15 @@ impl Decoder for FakeDecoder {
         self.group
     }
 
+    fn lanes(&self) -> Option<usize> {
+        self.lanes
+    }
+
     fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
         self.largest.fetch_max(jobs.len(), Ordering::Relaxed);
+        self.decoded.fetch_add(jobs.len(), Ordering::Relaxed);
+        let [now, most] = &self.submits;
+        most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         for job in jobs {
             assert_ne!(job.bytes[0], 4, "the fake decoder panics");
             self.pace.take(job.bytes.len());
@@ -116,6 +133,7 @@ impl Decoder for FakeDecoder {
             let pixels = if job.stop.raised() { Err(stopped) } else { pixels };
             sink.decoded(job.token, pixels);
         }
+        now.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -127,7 +145,7 @@ fn decode(bytes: &[u8], region: Region) -> Result<HostPixels, Fault> {
     Ok(HostPixels {
         region,
         channels: 3,
-        rows: bytes.iter().map(|byte| byte.wrapping_add(shift)).collect(),
+        rows: Box::new(bytes.iter().map(|byte| byte.wrapping_add(shift)).collect::<Vec<_>>()),
     })
 }
 
@@ -148,15 +166,24 @@ fn write(
     pixels: &HostPixels,
     meta: &ImageMeta,
 ) -> Result<RenderReport, Fault> {
-    let SlotMemory::Host(memory) = slot.memory() else {
-        return Err(Fault::new(Stage::Transform, "the slot is not in host memory"));
+    let fails = meta.components == 3;
+    let fill = |memory: &mut [u8]| {
+        if fails {
+            return memory.fill(0xEE);
+        }
+        for (byte, value) in memory.iter_mut().zip(pixels.rows.bytes().iter().cycle()) {
+            *byte = *value;
+        }
     };
-    if meta.components == 3 {
-        memory.fill(0xEE);
-        return Err(Fault::new(Stage::Transform, "the fake renderer fails"));
+    match slot.memory() {
+        SlotMemory::Host(memory) => fill(memory),
+        SlotMemory::Device { memory, offset, bytes } => {
+            let memory = memory.as_any().downcast_ref::<FakeMemory>();
+            memory.expect("fakes among themselves").write(offset, bytes, fill);
+        }
     }
-    for (byte, value) in memory.iter_mut().zip(pixels.rows.iter().cycle()) {
-        *byte = *value;
+    if fails {
+        return Err(Fault::new(Stage::Transform, "the fake renderer fails"));
     }
     Ok(RenderReport { passes: 1, ..RenderReport::default() })
 }

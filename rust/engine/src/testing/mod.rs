@@ -5,9 +5,11 @@
 //! compared byte for byte.
 
 mod backends;
+mod device;
 mod source;
 
 pub use backends::{BatchRenderer, FakeDecoder, FakeRenderer, Pace, PixelRoute};
+pub use device::{FakeDevice, FakeMemory};
 pub use source::{Bad, Delivery, FakeSource, Gate};
 
 use forebay_core::ports::{Fault, Stage};
@@ -34,6 +36,7 @@ impl FakePlanner {
             shape,
             ragged,
             layout,
+            on_device: false,
         };
         let chw = vec![3, side, side];
         Self {
@@ -45,6 +48,13 @@ impl FakePlanner {
                 spec("label", DType::Int64, vec![], false, Layout::Contiguous),
             ],
         }
+    }
+
+    /// Images and masks lie on a device.
+    #[must_use]
+    pub fn on_device(mut self) -> Self {
+        self.specs[..3].iter_mut().for_each(|spec| spec.on_device = true);
+        self
     }
 }
 

@@ -4,10 +4,11 @@
 use forebay_core::order::{Dealing, LastBatch};
 use forebay_core::ports::{Decoder, Renderer};
 use forebay_engine::testing::{
-    Bad, Delivery, FakeDecoder, FakePlanner, FakeRenderer, FakeSource, PixelRoute,
+    Bad, Delivery, FakeDecoder, FakeDevice, FakeMemory, FakePlanner, FakeRenderer, FakeSource,
+    PixelRoute,
 };
 use forebay_engine::{Batch, EngineConfig, Failure, FeedConfig, Next, OnError, Parts, Pipeline};
-use forebay_slab::{Allocator, Pageable};
+use forebay_slab::{Allocator, Pageable, SealedSlab, Values};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,8 @@ pub(crate) struct Setup {
     pub(crate) decoders: Vec<Arc<dyn Decoder>>,
     pub(crate) renderer: Arc<dyn Renderer>,
     pub(crate) allocator: Arc<dyn Allocator>,
+    /// Images and masks lie on a fake device.
+    pub(crate) on_device: bool,
 }
 
 impl Setup {
@@ -43,7 +46,14 @@ impl Setup {
             decoders: vec![Arc::new(FakeDecoder::new(PixelRoute::Host))],
             renderer: Arc::new(FakeRenderer),
             allocator: Arc::new(Pageable::default()),
+            on_device: false,
         }
+    }
+
+    pub(crate) fn on_device(mut self) -> Self {
+        self.allocator = Arc::new(FakeDevice::default());
+        self.on_device = true;
+        self
     }
 
     pub(crate) fn workers(mut self, workers: usize) -> Self {
@@ -103,11 +113,12 @@ impl Setup {
     pub(crate) fn open_with_source(self) -> (Pipeline, Arc<FakeSource>) {
         let source = FakeSource::new(self.len, self.image_bytes, self.bad, self.delivery);
         let source = Arc::new(source);
+        let planner = FakePlanner::new(8);
         let parts = Parts {
             source: Arc::clone(&source) as _,
             decoders: self.decoders,
             renderer: self.renderer,
-            planner: Arc::new(FakePlanner::new(8)),
+            planner: Arc::new(if self.on_device { planner.on_device() } else { planner }),
             allocator: self.allocator,
         };
         (Pipeline::open(self.config, parts).unwrap(), source)
@@ -138,6 +149,16 @@ pub(crate) struct Delivered {
     pub(crate) next_position: u64,
 }
 
+/// A field's elements, wherever they lie.
+fn bytes(slab: &SealedSlab, field: usize) -> Vec<u8> {
+    match &slab.fields()[field].values {
+        Values::Host(_) => slab.bytes(field).to_vec(),
+        Values::Device(memory) => {
+            memory.as_any().downcast_ref::<FakeMemory>().expect("the fake device's").bytes()
+        }
+    }
+}
+
 impl Delivered {
     pub(crate) fn labels(&self) -> Vec<i64> {
         let (bytes, _) = &self.fields.as_ref().unwrap()[4];
@@ -150,7 +171,7 @@ impl From<&Batch> for Delivered {
     fn from(batch: &Batch) -> Self {
         let fields = batch.slab.as_ref().map(|slab| {
             (0..slab.fields().len())
-                .map(|field| (slab.bytes(field).to_vec(), slab.offsets(field)))
+                .map(|field| (bytes(slab, field), slab.offsets(field)))
                 .collect()
         });
         Self {
