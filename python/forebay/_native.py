@@ -34,12 +34,13 @@ _KINDS: dict[str, type[Exception]] = {
     "F": OSError,
     "P": FileNotFoundError,
     "M": MemoryError,
+    "O": torch.OutOfMemoryError,
     "G": RuntimeError,
     "C": ClosedError,
     "X": RuntimeError,
 }
 # torch may put text of its own before the letter and a C++ trace after the message.
-_LETTER = re.compile(r"(?:^|.*?[\s:])([VITDNFPMGCX]):(?=\S)(.*)", re.DOTALL)
+_LETTER = re.compile(r"(?:^|.*?[\s:])([VITDNFPMOGCX]):(?=\S)(.*)", re.DOTALL)
 _TRACE = re.compile(r"\n?(?:Exception raised from |C\+\+ CapturedTraceback).*", re.DOTALL)
 
 
