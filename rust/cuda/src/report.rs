@@ -122,15 +122,15 @@ pub fn report(places: &Places, kernels: &Path) -> Report {
     let driver = Driver::load(places);
     let nvrtc = Nvrtc::load(places);
     let nvjpeg = NvJpeg::load(places);
-    let (devices, devices_error) = match driver.as_ref().map(|driver| driver.device_count()) {
-        Err(_) => (Vec::new(), None),
-        Ok(Err(error)) => (Vec::new(), Some(error.to_string())),
-        Ok(Ok(count)) => {
-            let driver = driver.as_ref().expect("its devices were counted");
-            let nvjpeg = nvjpeg.as_ref().ok().copied();
-            ((0..count).map(|ordinal| device(driver, ordinal, nvjpeg)).collect(), None)
-        }
-    };
+    let (devices, devices_error) =
+        match driver.as_ref().map(|driver| (driver, driver.device_count())) {
+            Err(_) => (Vec::new(), None),
+            Ok((_, Err(error))) => (Vec::new(), Some(error.to_string())),
+            Ok((driver, Ok(count))) => {
+                let nvjpeg = nvjpeg.as_ref().ok().copied();
+                ((0..count).map(|ordinal| device(driver, ordinal, nvjpeg)).collect(), None)
+            }
+        };
     let cache = Cache::new(kernels);
     let usage = cache.usage();
     let library = |part, found| Library::new(part, found, places);
