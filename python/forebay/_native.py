@@ -159,6 +159,19 @@ def system_info() -> dict[str, Any]:
         return info
 
 
+def cuda_report(folders: list[str], cuda_major: int, kernels: str) -> dict[str, Any]:
+    """What of CUDA is there; loads the driver and creates a context on every device.
+
+    Args:
+        folders: where libraries may lie, besides where the system's loader looks.
+        cuda_major: of the CUDA that torch was built for; 0 for none.
+        kernels: folder of compiled kernels.
+    """
+    with native_errors():
+        report: dict[str, Any] = json.loads(_ops.cuda_report(folders, cuda_major, kernels))
+        return report
+
+
 class Scan:
     """A scan of a folder of classes, running on a thread of the core."""
 
