@@ -130,6 +130,15 @@ std::string system_info() {
   return op([] { return std::string(ffi::system_info()); });
 }
 
+std::string cuda_report(const std::vector<std::string>& folders, int64_t cuda_major,
+                        const std::string& kernels) {
+  return op([&] {
+    rust::Vec<rust::String> list;
+    for (const auto& folder : folders) list.push_back(rust::String(folder));
+    return std::string(ffi::cuda_report(std::move(list), cuda_major, str(kernels)));
+  });
+}
+
 void raise_kind(int64_t kind) {
   op([&] { ffi::raise(kind); });
 }
@@ -157,6 +166,7 @@ STABLE_TORCH_LIBRARY(forebay, library) {
       "float[] std, ScalarType dtype, str interpolation, bool antialias, int threads) -> Tensor");
   library.def("examine_file(str path, int max_pixels) -> str");
   library.def("system_info() -> str");
+  library.def("cuda_report(str[] folders, int cuda_major, str kernels) -> str");
   library.def("_raise(int kind) -> ()");
   library.def("_panic() -> ()");
 
@@ -192,6 +202,7 @@ STABLE_TORCH_LIBRARY_IMPL(forebay, CPU, library) {
 STABLE_TORCH_LIBRARY_IMPL(forebay, CompositeExplicitAutograd, library) {
   library.impl("examine_file", TORCH_BOX(&examine_file));
   library.impl("system_info", TORCH_BOX(&system_info));
+  library.impl("cuda_report", TORCH_BOX(&cuda_report));
   library.impl("_raise", TORCH_BOX(&raise_kind));
   library.impl("_panic", TORCH_BOX(&panic));
 }

@@ -34,12 +34,13 @@ _KINDS: dict[str, type[Exception]] = {
     "F": OSError,
     "P": FileNotFoundError,
     "M": MemoryError,
+    "O": torch.OutOfMemoryError,
     "G": RuntimeError,
     "C": ClosedError,
     "X": RuntimeError,
 }
 # torch may put text of its own before the letter and a C++ trace after the message.
-_LETTER = re.compile(r"(?:^|.*?[\s:])([VITDNFPMGCX]):(?=\S)(.*)", re.DOTALL)
+_LETTER = re.compile(r"(?:^|.*?[\s:])([VITDNFPMOGCX]):(?=\S)(.*)", re.DOTALL)
 _TRACE = re.compile(r"\n?(?:Exception raised from |C\+\+ CapturedTraceback).*", re.DOTALL)
 
 
@@ -156,6 +157,19 @@ def system_info() -> dict[str, Any]:
     with native_errors():
         info: dict[str, Any] = json.loads(_ops.system_info())
         return info
+
+
+def cuda_report(folders: list[str], cuda_major: int, kernels: str) -> dict[str, Any]:
+    """What of CUDA is there; loads the driver and creates a context on every device.
+
+    Args:
+        folders: where libraries may lie, besides where the system's loader looks.
+        cuda_major: of the CUDA that torch was built for; 0 for none.
+        kernels: folder of compiled kernels.
+    """
+    with native_errors():
+        report: dict[str, Any] = json.loads(_ops.cuda_report(folders, cuda_major, kernels))
+        return report
 
 
 class Scan:

@@ -32,10 +32,10 @@ std::string text_of(F&& f) {
 
 int main() {
   using forebay::ErrorKind;
-  const ErrorKind kinds[] = {ErrorKind::kInvalid,  ErrorKind::kRange,       ErrorKind::kType,
-                             ErrorKind::kData,     ErrorKind::kUnsupported, ErrorKind::kIo,
-                             ErrorKind::kNotFound, ErrorKind::kMemory,      ErrorKind::kDevice,
-                             ErrorKind::kClosed,   ErrorKind::kInternal};
+  const ErrorKind kinds[] = {
+      ErrorKind::kInvalid,      ErrorKind::kRange,  ErrorKind::kType,     ErrorKind::kData,
+      ErrorKind::kUnsupported,  ErrorKind::kIo,     ErrorKind::kNotFound, ErrorKind::kMemory,
+      ErrorKind::kDeviceMemory, ErrorKind::kDevice, ErrorKind::kClosed,   ErrorKind::kInternal};
   int64_t number = 0;
   for (const ErrorKind kind : kinds) {
     const std::string text = text_of([&] { forebay::ffi::raise(number); });

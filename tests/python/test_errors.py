@@ -20,6 +20,7 @@ KINDS = [
     ("F", OSError),
     ("P", FileNotFoundError),
     ("M", MemoryError),
+    ("O", torch.OutOfMemoryError),
     ("G", RuntimeError),
     ("C", forebay.ClosedError),
     ("X", RuntimeError),

@@ -117,6 +117,7 @@ def test_opcheck_of_the_pipelines_ops(make_loader):
         "pipeline_describe": (handle,),
         "pipeline_close": (handle,),
         "system_info": (),
+        "cuda_report": ([], 0, ""),
     }
     for name, arguments in calls.items():
         torch.library.opcheck(

@@ -19,6 +19,7 @@ enum class ErrorKind : char {
   kIo = 'F',
   kNotFound = 'P',
   kMemory = 'M',
+  kDeviceMemory = 'O',
   kDevice = 'G',
   kClosed = 'C',
   kInternal = 'X',

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import argparse
 import platform
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from .. import _native, machine
+from .. import _native, cuda, machine
 from .output import say, say_json
-
-_SYSTEM = (
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/lib64",
-    "/usr/lib",
-    "/usr/lib/wsl/lib",
-    "/usr/local/nvidia/lib64",
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Looks and reports; loads no CUDA library and creates no context (LIF-2)."""
+    """Looks and reports; opens every GPU, as nothing else in Forebay does unasked (LIF-2)."""
     report = examine()
     if arguments.json:
         say_json(report)
@@ -38,7 +27,8 @@ def run(arguments: argparse.Namespace) -> int:
     for title, section in report.items():
         say(f"{title}:")
         for name, value in section.items():
-            say(f"  {name:<16} {_text(value)}")
+            for line in _lines(value):
+                say(f"  {name:<16} {line}")
     return 0
 
 
@@ -61,53 +51,10 @@ def examine() -> dict[str, dict[str, Any]]:
             "pillow": _version("PIL"),
         },
         "decoders": {"jpeg": core.get("jpeg", "libjpeg-turbo"), "png": "8 bit, to RGB"},
-        "cuda": {
-            "devices": _devices(),
-            "driver": _find("libcuda.so.1", [*_search_path(), *_SYSTEM]),
-            "nvjpeg": _find("libnvjpeg*.so*", _library_folders()),
-            "nvrtc": _find("libnvrtc.so*", _library_folders()),
-        },
+        "cuda": _native.cuda_report(
+            cuda.library_folders(), cuda.cuda_major(), cuda.kernel_folder()
+        ),
     }
-
-
-def _find(pattern: str, folders: list[str]) -> dict[str, Any]:
-    """The first match; without one, the folders that were looked through."""
-    for folder in folders:
-        found = sorted(Path(folder).glob(pattern))
-        if found:
-            return {"found": str(found[0])}
-    return {"found": None, "looked_in": folders}
-
-
-def _library_folders() -> list[str]:
-    """The order of search: torch's wheels, torchvision's, the toolkit, the system."""
-    folders: list[Path] = []
-    nvidia = find_spec("nvidia")
-    for root in (nvidia.submodule_search_locations or []) if nvidia else []:
-        folders.extend(sorted(Path(root).glob("*/lib")))
-    vision = find_spec("torchvision")
-    if vision is not None and vision.origin:
-        folders.append(Path(vision.origin).parent.parent / "torchvision.libs")
-    home = _native.environment("CUDA_HOME") or _native.environment("CUDA_PATH")
-    toolkits = [Path(home)] if home else []
-    toolkits += sorted(Path("/usr/local").glob("cuda*"), reverse=True)
-    folders.extend(toolkit / "lib64" for toolkit in toolkits)
-    return [*map(str, folders), *_search_path(), *_SYSTEM]
-
-
-def _search_path() -> list[str]:
-    path = _native.environment("LD_LIBRARY_PATH") or ""
-    return [folder for folder in path.split(":") if folder]
-
-
-def _devices() -> list[str]:
-    """Models that the kernel driver lists, without asking the CUDA driver."""
-    models = []
-    for information in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
-        for line in information.read_text().splitlines():
-            if line.startswith("Model:"):
-                models.append(line.partition(":")[2].strip())
-    return models
 
 
 def _version(module: str) -> str | None:
@@ -117,11 +64,35 @@ def _version(module: str) -> str | None:
         return None
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        if value["found"]:
-            return str(value["found"])
-        return "not found in " + ", ".join(value["looked_in"])
+def _lines(value: Any) -> list[str]:
     if isinstance(value, list):
-        return ", ".join(value) or "none"
-    return "none" if value is None else str(value)
+        return [line for item in value for line in _lines(item)] or ["none"]
+    if isinstance(value, dict):
+        return [_line(value)]
+    return ["none" if value is None else str(value)]
+
+
+def _line(part: dict[str, Any]) -> str:
+    """A library, a device or the cache of kernels."""
+    if "ordinal" in part:
+        return f"cuda:{part['ordinal']} " + (part.get("problem") or _device(part))
+    if "entries" in part:
+        kept = f"{part['entries']} kernels, {part['bytes'] / 1024:.0f} KiB"
+        return f"{part['folder']} ({kept})" if part["folder"] else "no folder to keep kernels in"
+    return f"{part['found']} ({part['version']})" if part["found"] else str(part["problem"])
+
+
+def _device(part: dict[str, Any]) -> str:
+    facts = [
+        str(part["name"]),
+        f"compute capability {part['compute_capability']}",
+        f"{part['memory_bytes'] / 1024**3:.1f} GiB",
+        f"PCI {part['pci_bus_id']}",
+    ]
+    if part["numa_node"] is not None:
+        facts.append(f"NUMA node {part['numa_node']}")
+    if part["jpeg_engines"] is not None:
+        facts.append(f"{part['jpeg_engines']} JPEG engines")
+    if part["jpeg_problem"]:
+        facts.append(str(part["jpeg_problem"]))
+    return ", ".join(facts)

@@ -114,6 +114,8 @@ mod ffi {
         ) -> Result<TensorOut>;
         fn examine_file(path: &[u8], max_pixels: i64) -> Result<String>;
         fn system_info() -> Result<String>;
+        /// Opens every device; a `cuda_major` of 0 stands for none.
+        fn cuda_report(folders: Vec<String>, cuda_major: i64, kernels: &str) -> Result<String>;
         fn raise(kind: i64) -> Result<()>;
         fn panic() -> Result<()>;
 
@@ -188,6 +190,10 @@ fn examine_file(path: &[u8], max_pixels: i64) -> Result<String, Error> {
 
 fn system_info() -> Result<String, Error> {
     guard(stateless::system_info)
+}
+
+fn cuda_report(folders: Vec<String>, cuda_major: i64, kernels: &str) -> Result<String, Error> {
+    guard(|| stateless::cuda_report(folders, cuda_major, kernels))
 }
 
 fn raise(kind: i64) -> Result<(), Error> {

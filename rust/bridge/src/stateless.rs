@@ -7,6 +7,7 @@ use crate::pipeline::to_json;
 use forebay_codec::{Level, Options};
 use forebay_core::ErrorKind;
 use forebay_core::ports::Fault;
+use forebay_cuda::find::Places;
 use forebay_source::read_file;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,6 +30,17 @@ pub(crate) fn system_info() -> Result<String, Error> {
         "jpeg": forebay_codec::jpeg_version(),
         "state_version": forebay_core::state::VERSION,
     }))
+}
+
+pub(crate) fn cuda_report(
+    folders: Vec<String>,
+    cuda_major: i64,
+    kernels: &str,
+) -> Result<String, Error> {
+    let folders = folders.into_iter().map(Into::into).collect();
+    let cuda_major = u32::try_from(cuda_major).ok().filter(|&major| major != 0);
+    let places = Places { folders, cuda_major };
+    to_json(&forebay_cuda::report::report(&places, Path::new(kernels)))
 }
 
 /// An error of the kind with the given number, for tests of the way that errors take.

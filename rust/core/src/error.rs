@@ -20,8 +20,10 @@ pub enum ErrorKind {
     Io,
     /// The operating system found no such file (`FileNotFoundError`).
     NotFound,
-    /// Host or device memory is exhausted (`MemoryError`).
+    /// Host memory is exhausted (`MemoryError`).
     Memory,
+    /// A device's memory is exhausted (`torch.OutOfMemoryError`).
+    DeviceMemory,
     /// A device call failed (`RuntimeError`).
     Device,
     /// The pipeline is closed (`forebay.ClosedError`).
@@ -32,7 +34,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Invalid,
         Self::Range,
         Self::Type,
@@ -41,6 +43,7 @@ impl ErrorKind {
         Self::Io,
         Self::NotFound,
         Self::Memory,
+        Self::DeviceMemory,
         Self::Device,
         Self::Closed,
         Self::Internal,
@@ -61,6 +64,7 @@ impl ErrorKind {
             Self::Io => 'F',
             Self::NotFound => 'P',
             Self::Memory => 'M',
+            Self::DeviceMemory => 'O',
             Self::Device => 'G',
             Self::Closed => 'C',
             Self::Internal => 'X',

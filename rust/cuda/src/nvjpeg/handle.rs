@@ -1,0 +1,217 @@
+//! A handle: nvJPEG on one device, with a backend and allocators.
+
+use super::NvJpeg;
+use super::allocator::{Allocators, Callbacks};
+use super::sys::call;
+use crate::Error;
+use crate::driver::{Current, Device};
+use nvjpeg_sys::{nvjpegBackend_t, nvjpegHandle_t, nvjpegOutputFormat_t};
+use std::sync::Arc;
+
+/// What decodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// nvJPEG chooses.
+    Default,
+    /// Huffman decoding on the host's cores.
+    Hybrid,
+    /// Huffman decoding on the GPU's cores.
+    GpuHybrid,
+    /// The JPEG engines of A100, H100 and later; baseline only.
+    Hardware,
+}
+
+impl Backend {
+    pub(super) fn raw(self) -> nvjpegBackend_t {
+        match self {
+            Self::Default => nvjpeg_sys::nvjpegBackend_t_NVJPEG_BACKEND_DEFAULT,
+            Self::Hybrid => nvjpeg_sys::nvjpegBackend_t_NVJPEG_BACKEND_HYBRID,
+            Self::GpuHybrid => nvjpeg_sys::nvjpegBackend_t_NVJPEG_BACKEND_GPU_HYBRID,
+            Self::Hardware => nvjpeg_sys::nvjpegBackend_t_NVJPEG_BACKEND_HARDWARE,
+        }
+    }
+}
+
+/// What is written: planes have a channel each, interleaved pixels lie in the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// The file's components as they are, each at its own size.
+    Unchanged,
+    /// Luma and chroma, each at its own size.
+    Yuv,
+    /// Luma alone.
+    Luma,
+    /// Red, green and blue planes.
+    Rgb,
+    /// Red, green and blue interleaved.
+    RgbInterleaved,
+}
+
+impl OutputFormat {
+    pub(super) fn raw(self) -> nvjpegOutputFormat_t {
+        match self {
+            Self::Unchanged => nvjpeg_sys::nvjpegOutputFormat_t_NVJPEG_OUTPUT_UNCHANGED,
+            Self::Yuv => nvjpeg_sys::nvjpegOutputFormat_t_NVJPEG_OUTPUT_YUV,
+            Self::Luma => nvjpeg_sys::nvjpegOutputFormat_t_NVJPEG_OUTPUT_Y,
+            Self::Rgb => nvjpeg_sys::nvjpegOutputFormat_t_NVJPEG_OUTPUT_RGB,
+            Self::RgbInterleaved => nvjpeg_sys::nvjpegOutputFormat_t_NVJPEG_OUTPUT_RGBI,
+        }
+    }
+}
+
+/// JPEG engines of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Engines {
+    /// How many; 0 on devices without.
+    pub count: u32,
+    /// Images that each decodes at once.
+    pub cores_per_engine: u32,
+}
+
+/// What a file's header says, as nvJPEG reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Width and height of each component.
+    pub components: Vec<(u32, u32)>,
+    /// nvJPEG's number for the chroma subsampling, -1 if it knows none.
+    pub subsampling: i32,
+}
+
+/// nvJPEG on one device. Calls on what it makes may come from several threads, each with a state
+/// of its own.
+#[derive(Debug)]
+pub struct Handle {
+    nvjpeg: &'static NvJpeg,
+    device: Arc<Device>,
+    raw: nvjpegHandle_t,
+    /// nvJPEG holds pointers into them.
+    callbacks: Option<Callbacks>,
+}
+
+// SAFETY: nvJPEG's documentation calls handles thread-safe.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+impl Handle {
+    /// Makes a handle; without allocators nvJPEG calls the driver's, which synchronise.
+    ///
+    /// # Errors
+    /// [`super::Status::ArchMismatch`] and the like where the device has no such backend.
+    pub fn new(
+        nvjpeg: &'static NvJpeg,
+        device: &Arc<Device>,
+        backend: Backend,
+        allocators: Option<Allocators>,
+    ) -> Result<Arc<Self>, Error> {
+        let _current = device.enter()?;
+        let callbacks = allocators.map(Callbacks::new);
+        let mut of_device = callbacks.as_ref().map(Callbacks::device);
+        let mut of_pinned = callbacks.as_ref().map(Callbacks::pinned);
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: all pointers live for the call; those inside the allocators as long as the
+        // handle, which keeps `callbacks`.
+        unsafe {
+            call!(
+                nvjpeg,
+                nvjpegCreateExV2(
+                    backend.raw(),
+                    of_device.as_mut().map_or(std::ptr::null_mut(), |table| &raw mut *table),
+                    of_pinned.as_mut().map_or(std::ptr::null_mut(), |table| &raw mut *table),
+                    nvjpeg_sys::NVJPEG_FLAGS_DEFAULT,
+                    &raw mut raw,
+                ),
+                "opening its {backend:?} backend on {device}"
+            )
+        }?;
+        Ok(Arc::new(Self { nvjpeg, device: Arc::clone(device), raw, callbacks }))
+    }
+
+    /// The device that it decodes on.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    pub(super) fn raw(&self) -> nvjpegHandle_t {
+        self.raw
+    }
+
+    pub(super) fn nvjpeg(&self) -> &'static NvJpeg {
+        self.nvjpeg
+    }
+
+    pub(super) fn callbacks(&self) -> Option<&Callbacks> {
+        self.callbacks.as_ref()
+    }
+
+    /// As every call of nvJPEG wants it.
+    pub(super) fn enter(&self) -> Result<Current<'_>, Error> {
+        self.device.enter()
+    }
+
+    /// The device's JPEG engines; None where this nvJPEG cannot tell.
+    ///
+    /// # Errors
+    /// What nvJPEG says.
+    pub fn engines(&self) -> Result<Option<Engines>, Error> {
+        let Some(info) = self.nvjpeg.functions.nvjpegGetHardwareDecoderInfo else {
+            return Ok(None);
+        };
+        let _current = self.enter()?;
+        let mut engines = Engines { count: 0, cores_per_engine: 0 };
+        // SAFETY: the handle lives while `self` does, both numbers for the call.
+        let status =
+            unsafe { info(self.raw, &raw mut engines.count, &raw mut engines.cores_per_engine) };
+        NvJpeg::check(
+            "nvjpegGetHardwareDecoderInfo",
+            status,
+            format_args!("counting JPEG engines of {}", self.device),
+        )?;
+        Ok(Some(engines))
+    }
+
+    /// Reads a header on the host.
+    ///
+    /// # Errors
+    /// What nvJPEG says of the data.
+    pub fn header(&self, encoded: &[u8]) -> Result<Header, Error> {
+        let _current = self.enter()?;
+        let (mut count, mut subsampling) = (0, 0);
+        let (mut widths, mut heights) = ([0; 4], [0; 4]);
+        // SAFETY: the data and all results live for the call; nvJPEG writes at most
+        // NVJPEG_MAX_COMPONENT, four, sizes.
+        unsafe {
+            call!(
+                self.nvjpeg,
+                nvjpegGetImageInfo(
+                    self.raw,
+                    encoded.as_ptr(),
+                    encoded.len(),
+                    &raw mut count,
+                    &raw mut subsampling,
+                    widths.as_mut_ptr(),
+                    heights.as_mut_ptr(),
+                ),
+                "reading a header of {} bytes",
+                encoded.len()
+            )
+        }?;
+        let number = |n: i32| u32::try_from(n).unwrap_or(0);
+        let components = widths.iter().zip(heights).take(usize::try_from(count).unwrap_or(0));
+        Ok(Header {
+            components: components
+                .map(|(&width, height)| (number(width), number(height)))
+                .collect(),
+            subsampling,
+        })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Ok(_current) = self.enter() {
+            // SAFETY: `new` created it, and everything made inside it held it.
+            let _ = unsafe { call!(self.nvjpeg, nvjpegDestroy(self.raw), "closing a handle") };
+        }
+    }
+}
