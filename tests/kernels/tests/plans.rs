@@ -226,14 +226,19 @@ fn every_colour_operation_equals_the_cpu_on_many_colours() {
 #[test]
 fn content_may_be_empty() {
     let image = image(9, 8, 2);
-    for (x, y) in [(0, 8), (9, 0), (0, 0)] {
-        let axis = |len: u32, out_len| Axis {
-            out_len,
-            content_start: 0,
-            taps: Taps::Copy((0..len).collect()),
-        };
-        let mut one = pass(axis(x, 12), axis(y, 10));
+    let no_weights =
+        Table { taps: 0, precision: 0, starts: vec![], counts: vec![], weights: vec![] };
+    let empty = [Taps::Copy(vec![]), Taps::Weighted(no_weights)];
+    let axis = |out_len, taps| Axis { out_len, content_start: 0, taps };
+    let full = |input| weighted(input, 7, Interpolation::Bilinear).taps;
+    let pairs = empty.iter().flat_map(|taps| {
+        let taps = || taps.clone();
+        [(taps(), full(8)), (full(9), taps()), (taps(), taps())]
+    });
+    for (x, y) in pairs {
+        let mut one = pass(axis(12, x), axis(10, y));
         one.fill = [9, 8, 7];
+        one.color = vec![ColorOp::Brightness(2.0)];
         let plan = ImagePlan {
             region: Region::whole(image.size),
             transpose: false,

@@ -10,7 +10,7 @@ use codec::{copy_axis, copy_plan, pass};
 use common::{Image, slot_bytes};
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::{Axis, DType, ErrorKind, HasKind, ImagePlan, Region, Size, Taps};
-use forebay_cuda::pack::{Component, Error, Kernel, Plane, RenderItem, Source, pack};
+use forebay_cuda::pack::{Component, Error, Plane, RenderItem, Source, pack};
 
 const SIZE: Size = Size { width: 8, height: 6 };
 const ADDRESS: u64 = 0x7000_0000;
@@ -172,48 +172,4 @@ fn a_refused_item_leaves_the_others_as_they_are() {
     unsafe { forebay_kernel_tests::run(&packed) };
     let expected = image.expected(&good);
     assert_eq!(slots, [expected.clone(), vec![0; 144], expected]);
-}
-
-#[test]
-fn a_batch_is_one_pair_of_launches_a_pass() {
-    let resized = |output| {
-        let table =
-            |input| Taps::Weighted(Table::new(input, output, Interpolation::Bilinear, true));
-        let axis = |input| Axis { out_len: output, content_start: 0, taps: table(input) };
-        let mut plan = plan();
-        plan.passes = vec![pass(axis(8), axis(6))];
-        plan
-    };
-    let mut two = resized(40);
-    two.passes.push(pass(copy_axis(40), copy_axis(40)));
-    let plans = [resized(20), plan(), two, resized(17)];
-    let items: Vec<RenderItem<'_>> = plans
-        .iter()
-        .map(|plan| RenderItem {
-            source: whole(),
-            plan,
-            slot: ADDRESS,
-            slot_bytes: slot_bytes(plan),
-        })
-        .collect();
-    let launches = pack(&items).launches;
-    let found: Vec<_> = launches.iter().map(|l| (l.kernel, l.jobs, l.tiles)).collect();
-    let expected = [
-        (Kernel::ResampleAcross, 3, (40_u32 * 6).div_ceil(256)),
-        (Kernel::ResampleDown, 4, (40_u32 * 40).div_ceil(256)),
-        (Kernel::ResampleDown, 1, (40_u32 * 40).div_ceil(256)),
-    ];
-    assert_eq!(found, expected);
-    assert_eq!(launches[0].jobs_offset, launches[1].jobs_offset);
-}
-
-#[test]
-fn batches_beyond_the_grid_are_split() {
-    let plan = plan();
-    let item =
-        RenderItem { source: whole(), plan: &plan, slot: ADDRESS, slot_bytes: slot_bytes(&plan) };
-    let packed = pack(&vec![item; 65_537]);
-    let jobs: Vec<u32> = packed.launches.iter().map(|launch| launch.jobs).collect();
-    assert_eq!(jobs, [65_535, 2]);
-    assert!(packed.launches[0].jobs_offset < packed.launches[1].jobs_offset);
 }

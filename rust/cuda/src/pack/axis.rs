@@ -119,7 +119,14 @@ fn run(sources: &[u32]) -> Option<(u32, i32)> {
 
 /// The weights in use, those of the first tap of all outputs first.
 fn tap_major(table: &Table) -> Vec<i16> {
+    let outputs = table.starts.len();
     let taps = table.counts.iter().max().map_or(0, |&count| count as usize);
-    let stride = table.taps as usize;
-    (0..taps).flat_map(|tap| table.weights.iter().skip(tap).step_by(stride).copied()).collect()
+    let mut weights = vec![0; taps * outputs];
+    // A table without outputs may have no taps either.
+    for (i, row) in table.weights.chunks_exact(table.taps.max(1) as usize).enumerate() {
+        for (place, &weight) in weights.iter_mut().skip(i).step_by(outputs).zip(row) {
+            *place = weight;
+        }
+    }
+    weights
 }

@@ -118,3 +118,28 @@ pub fn pack(items: &[RenderItem<'_>]) -> Packed {
     }
     Packed { refused, ..batch.finish() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_included_header_is_there() {
+        let names: Vec<&str> = SOURCES.iter().map(|(name, _)| *name).collect();
+        for (name, text) in SOURCES {
+            for line in text.lines() {
+                let included =
+                    line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"'));
+                assert!(included.is_none_or(|header| names.contains(&header)), "{name}: {line}");
+                assert!(!line.starts_with("#include <"), "{name}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_is_defined() {
+        for kernel in [Kernel::ResampleAcross, Kernel::ResampleDown] {
+            assert!(SOURCES[0].1.contains(&format!("{}(const fb_u8*", kernel.name())));
+        }
+    }
+}
