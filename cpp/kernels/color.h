@@ -1,12 +1,13 @@
 // Point-wise colour on 8-bit RGB: rust/codec/src/pixel/color/scalar.rs, operation by operation.
 //
-// | function      | CPU reference         | rounding                                          |
-// |---------------|-----------------------|---------------------------------------------------|
-// | fb_gray       | scalar::gray          | fused where Rust says mul_add, then down          |
-// | fb_truncate   | scalar::truncate      | clamped, towards zero                             |
-// | fb_saturate   | scalar::saturate      | one fused multiply-add, then fb_truncate          |
-// | fb_turn_hue   | scalar::turn_hue      | float32 after each operation, then fb_truncate    |
-// | fb_color      | Program::apply        | 8 bits after each operation of the program        |
+// | function            | CPU reference                | rounding                               |
+// |---------------------|------------------------------|----------------------------------------|
+// | fb_gray             | gray                         | fused where Rust says mul_add, down    |
+// | fb_truncate         | truncate                     | clamped, towards zero                  |
+// | fb_blend            | saturate; mod.rs, Contrast   | one fused multiply-add, fb_truncate    |
+// | fb_brighten         | mod.rs, Brightness           | float32, fb_truncate                   |
+// | fb_turn_hue         | turn_hue                     | float32 each operation, fb_truncate    |
+// | fb_color            | mod.rs, Program::apply       | 8 bits after each operation            |
 //
 // Compile with --fmad=false (-ffp-contract=off): no contraction but fmaf's.
 #ifndef FOREBAY_KERNELS_COLOR_H
@@ -15,6 +16,7 @@
 #include "render.h"
 #include "source.h"
 
+// Red, green and blue, or hue, saturation and value, from 0 to 1.
 struct FbColor {
   float x;
   float y;

@@ -1,16 +1,15 @@
 // Renders a batch of images of any sizes: a pass of all of them is two launches.
 //
-// | kernel             | CPU reference                                | rounding |
-// |--------------------|----------------------------------------------|-------------------------------|
-// | fb_resample_across | rust/codec/src/pixel/horizontal/scalar.rs    | int32 sums; half up,
-// clamped  | | fb_resample_down   | rust/codec/src/pixel/vertical/scalar.rs      | int32 sums; half
-// up, clamped  | |  - colour          | color.h                                      | to 8 bits
-// after each operation| |  - write           | rust/codec/src/pixel/write                   | in
-// the tables, by the host    |
+// | kernel             | CPU reference (rust/codec/src/pixel) | rounding                      |
+// |--------------------|--------------------------------------|-------------------------------|
+// | fb_resample_across | horizontal/scalar.rs                 | int32 sums, half up, clamped  |
+// | fb_resample_down   | vertical/scalar.rs                   | int32 sums, half up, clamped  |
+// |  - its colour      | color/scalar.rs, here color.h        | 8 bits after each operation   |
+// |  - its write       | write/scalar.rs                      | in the tables, by the host    |
 //
 // Both: grid (tiles of the largest job, jobs), block (kFbBlock). `jobs` is the blob offset of the
-// launch's first fb_job, a multiple of 8. The host has checked that every address that a job leads
-// to exists (rust/cuda/src/pack/check.rs).
+// launch's first fb_job, a multiple of 8; slots are aligned to their elements. The host has checked
+// that every address that a job leads to exists (rust/cuda/src/pack/check.rs).
 //
 // device.h or host.h comes first, by the compiler's command line.
 #include "color.h"

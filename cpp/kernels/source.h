@@ -1,12 +1,12 @@
 // The pixels that a pass reads, by column and row, whatever they are stored as.
 //
-// | functor      | CPU reference                           | rounding |
-// |--------------|-----------------------------------------|----------------------------------------|
-// | RgbSource    | rust/codec/src/render/host.rs           | none | | GraySource   | libjpeg-turbo
-// jdcolext.c, gray to RGB   | none                                   | | RgbxSource   |
-// rust/codec/src/render/mod.rs, passes    | none                                   | | YcbcrSource
-// | libjpeg-turbo jdsample.c, upsampling    | ordered: bias 1, 2 of 4; 8, 7 of 16    | | |
-// libjpeg-turbo jdcolor.c, YCC to RGB     | half up at 16 fractional bits, clamped |
+// | functor     | CPU reference                    | rounding                                   |
+// |-------------|----------------------------------|--------------------------------------------|
+// | RgbSource   | codec's render/host.rs           | none                                       |
+// | GraySource  | libjpeg-turbo's jdcolext.c       | none                                       |
+// | RgbxSource  | codec's render/mod.rs, `passes`  | none                                       |
+// | YcbcrSource | libjpeg-turbo's jdsample.c       | ordered: plus 1 or 2 of 4, 8 or 7 of 16    |
+// |             | libjpeg-turbo's jdcolor.c        | half up at 16 fractional bits, clamped     |
 #ifndef FOREBAY_KERNELS_SOURCE_H
 #define FOREBAY_KERNELS_SOURCE_H
 

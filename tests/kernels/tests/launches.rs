@@ -92,6 +92,13 @@ fn a_batch_is_one_pair_of_launches_a_pass() {
 }
 
 #[test]
+fn empty_outputs_are_not_launched() {
+    let mut empty = plan();
+    empty.passes = vec![pass(copy_axis(0), copy_axis(SIZE.height))];
+    assert!(packed(&[&empty]).launches.is_empty());
+}
+
+#[test]
 fn batches_beyond_the_grid_are_split() {
     let plan = plan();
     let packed = packed(&vec![&plan; 65_537]);

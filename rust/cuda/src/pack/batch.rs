@@ -165,12 +165,15 @@ impl Jobs {
         let offset = blob.append(&jobs);
         let mut push = |kernel, jobs: &[descriptor::Job], pixels: fn(&descriptor::Job) -> u32| {
             for (chunk, jobs) in jobs.chunks(MAX_JOBS).enumerate() {
-                let most = jobs.iter().map(pixels).max().unwrap_or(0);
+                let tiles = jobs.iter().map(pixels).max().unwrap_or(0).div_ceil(BLOCK);
+                if tiles == 0 {
+                    continue;
+                }
                 launches.push(Launch {
                     kernel,
                     jobs_offset: offset + (chunk * MAX_JOBS * size_of::<descriptor::Job>()) as u64,
                     jobs: u32::try_from(jobs.len()).expect("at most MAX_JOBS"),
-                    tiles: most.div_ceil(BLOCK),
+                    tiles,
                 });
             }
         };
