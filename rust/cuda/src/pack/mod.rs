@@ -105,8 +105,24 @@ pub struct Packed {
 
 /// Packs a batch of images of any sizes, plans and slots.
 ///
-/// Cost: each axis's table is copied once (some 10 KiB for a 224 pixel wide result); nothing
-/// depends on the number of pixels.
+/// Cost: each axis's table is copied once, some 4 KiB and 2.3 microseconds for a 224x224 crop;
+/// nothing depends on the number of pixels.
+///
+/// ```
+/// use forebay_core::recipe::whole;
+/// use forebay_core::{DType, Layout, Orientation, Region, Size, Write};
+/// use forebay_cuda::pack::{Plane, RenderItem, Source, pack};
+///
+/// let size = Size { width: 4, height: 2 };
+/// let layout = Layout::ChannelsLast;
+/// let write = Write { channels: 3, dtype: DType::UInt8, layout, scale: false, normalize: None };
+/// let plan = whole(size, Orientation::default(), write);
+/// let plane = Plane { address: 0x1000, pitch: 12, held: Region::whole(size) };
+/// let item = RenderItem { source: Source::Rgb(plane), plan: &plan, slot: 0x2000, slot_bytes: 24 };
+/// let packed = pack(&[item]);
+/// assert!(packed.refused.is_empty());
+/// assert_eq!((packed.launches.len(), packed.scratch_bytes), (1, 0));
+/// ```
 pub fn pack(items: &[RenderItem<'_>]) -> Packed {
     let mut batch = Batch::new(items);
     let mut refused = Vec::new();
