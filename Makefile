@@ -9,6 +9,7 @@ PEERS := forebay,torch-pil,torch-v2,torch-opencv,dali,spdl
 
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 NATIVE_SOURCES := $(shell find cpp torch_ext -type f)
+NATIVE_STYLED = $(shell find cpp torch_ext tests/cpp tests/kernels -name '*.h' -o -name '*.c' -o -name '*.cpp' -o -name '*.cu')
 PYTHON_SOURCES := $(shell find python -name '*.py') setup.py pyproject.toml
 
 .PHONY: demo test check quick build wheel fmt lint test-rust test-cpp test-python test-floor soak bench profile corpus clean
@@ -46,7 +47,7 @@ fmt: $(VENV)/.deps
 	cargo fmt --all
 	$(BIN)/ruff format python tests benches setup.py
 	$(BIN)/ruff check --fix --quiet python tests benches setup.py
-	$(BIN)/clang-format -i $$(find cpp torch_ext tests/cpp -name '*.h' -o -name '*.c' -o -name '*.cpp')
+	$(BIN)/clang-format -i $(NATIVE_STYLED)
 
 lint: $(VENV)/.deps
 	cargo fmt --all --check
@@ -54,7 +55,7 @@ lint: $(VENV)/.deps
 	$(BIN)/ruff format --check --quiet python tests benches setup.py
 	$(BIN)/ruff check --quiet python tests benches setup.py
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $$(find cpp torch_ext tests/cpp -name '*.h' -o -name '*.c' -o -name '*.cpp')
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE_STYLED)
 
 test-rust: $(VENV)/.deps
 	cargo test --workspace --quiet

@@ -59,6 +59,7 @@ RULES = {
             "rust/bridge/",
             "rust/source/src/mmap.rs",
             "rust/cuda/",
+            "tests/kernels/",  # run the kernels on the host's memory
         ],
     ),
     "L9 environment": (

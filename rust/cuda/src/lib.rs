@@ -17,6 +17,7 @@ pub mod find;
 mod library;
 pub mod nvjpeg;
 pub mod nvrtc;
+pub mod pack;
 pub mod report;
 
 pub use error::Error;

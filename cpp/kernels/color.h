@@ -1,0 +1,122 @@
+// Point-wise colour on 8-bit RGB: rust/codec/src/pixel/color/scalar.rs, operation by operation.
+//
+// | function            | CPU reference                | rounding                               |
+// |---------------------|------------------------------|----------------------------------------|
+// | fb_gray             | gray                         | fused where Rust says mul_add, down    |
+// | fb_truncate         | truncate                     | clamped, towards zero                  |
+// | fb_blend            | saturate; mod.rs, Contrast   | one fused multiply-add, fb_truncate    |
+// | fb_brighten         | mod.rs, Brightness           | float32, fb_truncate                   |
+// | fb_turn_hue         | turn_hue                     | float32 each operation, fb_truncate    |
+// | fb_color            | mod.rs, Program::apply       | 8 bits after each operation            |
+//
+// Compile with --fmad=false (-ffp-contract=off): no contraction but fmaf's.
+#ifndef FOREBAY_KERNELS_COLOR_H
+#define FOREBAY_KERNELS_COLOR_H
+
+#include "render.h"
+#include "source.h"
+
+// Red, green and blue, or hue, saturation and value, from 0 to 1.
+struct FbColor {
+  float x;
+  float y;
+  float z;
+};
+
+FB_DEVICE float fb_float(fb_i32 value) { return static_cast<float>(value); }
+
+FB_DEVICE fb_i32 fb_truncate(float value) {
+  return static_cast<fb_i32>(fminf(fmaxf(value, 0.0f), 255.0f));
+}
+
+FB_DEVICE float fb_gray(FbRgb pixel) {
+  const float red = fb_float(pixel.red) * 0.2989f;
+  return floorf(fmaf(fb_float(pixel.blue), 0.114f, fmaf(fb_float(pixel.green), 0.587f, red)));
+}
+
+// Each channel, value * factor + base * complement.
+FB_DEVICE FbRgb fb_blend(FbRgb pixel, float base, const fb_color_op& op) {
+  const auto blend = [&](fb_i32 value) {
+    return fb_truncate(fmaf(base, op.complement, fb_float(value) * op.factor));
+  };
+  return {blend(pixel.red), blend(pixel.green), blend(pixel.blue)};
+}
+
+FB_DEVICE FbRgb fb_brighten(FbRgb pixel, float factor) {
+  return {fb_truncate(fb_float(pixel.red) * factor), fb_truncate(fb_float(pixel.green) * factor),
+          fb_truncate(fb_float(pixel.blue) * factor)};
+}
+
+FB_DEVICE float fb_fraction(float value) { return value - floorf(value); }
+
+FB_DEVICE float fb_clamp_unit(float value) { return fminf(fmaxf(value, 0.0f), 1.0f); }
+
+FB_DEVICE FbColor fb_hsv_from_rgb(FbColor rgb) {
+  const auto [r, g, b] = rgb;
+  const float most = fmaxf(fmaxf(r, g), b);
+  const float least = fminf(fminf(r, g), b);
+  const float range = most - least;
+  const bool is_gray = most == least;
+  const float s = range / (is_gray ? 1.0f : most);
+  const float divisor = is_gray ? 1.0f : range;
+  const float rc = (most - r) / divisor;
+  const float gc = (most - g) / divisor;
+  const float bc = (most - b) / divisor;
+  const float h = most == r ? bc - gc : most == g ? rc + 2.0f - bc : gc + 4.0f - rc;
+  return {fb_fraction(h * (1.0f / 6.0f) + 1.0f), s, most};
+}
+
+FB_DEVICE FbColor fb_rgb_from_hsv(FbColor hsv) {
+  const auto [h, s, v] = hsv;
+  const float h6 = h * 6.0f;
+  const float sector = floorf(h6);
+  const float f = h6 - sector;
+  const float sxf = s * f;
+  const float q = fb_clamp_unit((1.0f - sxf) * v);
+  const float t = fb_clamp_unit((sxf + (1.0f - s)) * v);
+  const float p = fb_clamp_unit((1.0f - s) * v);
+  // `sector` is a whole number from 0 to 6.
+  switch (static_cast<fb_i32>(sector) % 6) {
+    case 0: return {v, t, p};
+    case 1: return {q, v, p};
+    case 2: return {p, v, t};
+    case 3: return {p, q, v};
+    case 4: return {t, p, v};
+    default: return {v, p, q};
+  }
+}
+
+FB_DEVICE FbRgb fb_turn_hue(FbRgb pixel, float turns) {
+  constexpr float kUnit = 1.0f / 255.0f;
+  FbColor hsv = fb_hsv_from_rgb(
+      {fb_float(pixel.red) * kUnit, fb_float(pixel.green) * kUnit, fb_float(pixel.blue) * kUnit});
+  hsv.x = fb_fraction(hsv.x + turns);
+  const FbColor rgb = fb_rgb_from_hsv(hsv);
+  return {fb_truncate(rgb.x * 255.999f), fb_truncate(rgb.y * 255.999f),
+          fb_truncate(rgb.z * 255.999f)};
+}
+
+FB_DEVICE float fb_mean(const fb_job& job, const fb_u8* scratch) {
+  if (job.mean_sum == kFbNoSum) {
+    return 0.0f;
+  }
+  const fb_u64 sum = *reinterpret_cast<const fb_u64*>(scratch + job.mean_sum);
+  return static_cast<float>(sum) / static_cast<float>(job.mean_pixels);
+}
+
+// Runs the job's colour program on one pixel.
+FB_DEVICE FbRgb fb_color(const fb_job& job, const fb_u8* blob, const fb_u8* scratch, FbRgb pixel) {
+  const fb_color_op* ops = reinterpret_cast<const fb_color_op*>(blob + job.color);
+  for (fb_u32 i = 0; i < job.color_ops; i++) {
+    const fb_color_op& op = ops[i];
+    switch (op.kind) {
+      case FB_COLOR_BRIGHTNESS: pixel = fb_brighten(pixel, op.factor); break;
+      case FB_COLOR_CONTRAST: pixel = fb_blend(pixel, fb_mean(job, scratch), op); break;
+      case FB_COLOR_SATURATION: pixel = fb_blend(pixel, fb_gray(pixel), op); break;
+      default: pixel = fb_turn_hue(pixel, op.factor);
+    }
+  }
+  return pixel;
+}
+
+#endif

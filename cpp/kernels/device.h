@@ -1,0 +1,42 @@
+// What the kernels take from CUDA; included before them when NVRTC compiles them for a GPU.
+// host.h is its counterpart for tests.
+#ifndef FOREBAY_KERNELS_DEVICE_H
+#define FOREBAY_KERNELS_DEVICE_H
+
+#include "render.h"
+
+#define FB_DEVICE __device__ __forceinline__
+
+constexpr fb_u32 kFbWholeWarp = 0xffffffffu;
+constexpr fb_u32 kFbWarp = 32;
+
+// Adds the values of all threads to *sum, one atomic a warp. Every thread of the block must call
+// it. Integer addition in any order gives the same sum.
+FB_DEVICE void fb_add_sum(fb_u64* sum, fb_u32 value) {
+  for (fb_u32 distance = kFbWarp / 2; distance > 0; distance /= 2) {
+    value += __shfl_down_sync(kFbWholeWarp, value, distance);
+  }
+  if (threadIdx.x % kFbWarp == 0) {
+    atomicAdd(sum, static_cast<fb_u64>(value));
+  }
+}
+
+// Writes pixel `index` of `pixels` as three adjacent elements. Every thread of the block must call
+// it, for consecutive indices. Lanes trade pixels first, so that each of the three stores of a
+// warp covers 32 adjacent elements instead of every third.
+template <class Element>
+FB_DEVICE void fb_store_interleaved(Element* slot, const Element* table, fb_u32 index,
+                                    fb_u32 pixels, fb_u32 rgbx) {
+  const fb_u32 lane = threadIdx.x % kFbWarp;
+  const fb_u64 first = 3ull * (index - lane);
+  for (fb_u32 store = 0; store < 3; store++) {
+    const fb_u32 place = store * kFbWarp + lane;
+    const fb_u32 channel = place % 3;
+    const fb_u32 pixel = __shfl_sync(kFbWholeWarp, rgbx, place / 3);
+    if (first + place < 3ull * pixels) {
+      slot[first + place] = table[256 * channel + (pixel >> 8 * channel & 255)];
+    }
+  }
+}
+
+#endif

@@ -1,0 +1,58 @@
+// The thin shim by which the host's compiler compiles the kernels for tests: included before them
+// in place of device.h. Threads of a grid run one after the other.
+#ifndef FOREBAY_KERNELS_HOST_H
+#define FOREBAY_KERNELS_HOST_H
+
+#include <math.h>
+
+#include "render.h"
+
+// NVRTC, which lays structs out as the host does, knows no offsetof.
+static_assert(__builtin_offsetof(fb_source, planes) == 16, "mirrored");
+static_assert(__builtin_offsetof(fb_plane, left) == 24, "mirrored");
+static_assert(__builtin_offsetof(fb_job, x) == 136, "mirrored");
+static_assert(__builtin_offsetof(fb_job, y) == 184, "mirrored");
+static_assert(__builtin_offsetof(fb_job, output) == 232, "mirrored");
+static_assert(__builtin_offsetof(fb_job, across) == 264, "mirrored");
+static_assert(__builtin_offsetof(fb_job, color) == 280, "mirrored");
+static_assert(__builtin_offsetof(fb_job, sum) == 296, "mirrored");
+static_assert(__builtin_offsetof(fb_job, mean_pixels) == 312, "mirrored");
+
+#define FB_DEVICE inline
+#define __global__
+#define __launch_bounds__(threads)
+
+struct FbIndex {
+  fb_u32 x = 0;
+  fb_u32 y = 0;
+};
+
+inline thread_local FbIndex blockIdx;
+inline thread_local FbIndex threadIdx;
+
+inline void fb_add_sum(fb_u64* sum, fb_u32 value) { *sum += value; }
+
+template <class Element>
+inline void fb_store_interleaved(Element* slot, const Element* table, fb_u32 index, fb_u32 pixels,
+                                 fb_u32 rgbx) {
+  if (index >= pixels) {
+    return;
+  }
+  for (fb_u32 channel = 0; channel < 3; channel++) {
+    slot[3ull * index + channel] = table[256 * channel + (rgbx >> 8 * channel & 255)];
+  }
+}
+
+// Runs `kernel` for every thread of a grid of `columns` x `rows` blocks.
+template <class... Arguments>
+void fb_launch(void (*kernel)(Arguments...), fb_u32 columns, fb_u32 rows, Arguments... arguments) {
+  for (blockIdx.y = 0; blockIdx.y < rows; blockIdx.y++) {
+    for (blockIdx.x = 0; blockIdx.x < columns; blockIdx.x++) {
+      for (threadIdx.x = 0; threadIdx.x < kFbBlock; threadIdx.x++) {
+        kernel(arguments...);
+      }
+    }
+  }
+}
+
+#endif

@@ -1,0 +1,142 @@
+// Renders a batch of images of any sizes: a pass of all of them is two launches.
+//
+// | kernel             | CPU reference (rust/codec/src/pixel) | rounding                      |
+// |--------------------|--------------------------------------|-------------------------------|
+// | fb_resample_across | horizontal/scalar.rs                 | int32 sums, half up, clamped  |
+// | fb_resample_down   | vertical/scalar.rs                   | int32 sums, half up, clamped  |
+// |  - its colour      | color/scalar.rs, here color.h        | 8 bits after each operation   |
+// |  - its write       | write/scalar.rs                      | in the tables, by the host    |
+//
+// Both: grid (tiles of the largest job, jobs), block (kFbBlock). `jobs` is the blob offset of the
+// launch's first fb_job, a multiple of 8; slots are aligned to their elements. The host has checked
+// that every address that a job leads to exists (rust/cuda/src/pack/check.rs).
+//
+// device.h or host.h comes first, by the compiler's command line.
+#include "color.h"
+#include "render.h"
+#include "source.h"
+
+// The one input of output i, on an axis that is not weighted.
+FB_DEVICE fb_u32 fb_copied_from(const fb_axis& axis, const fb_u8* blob, fb_u32 i) {
+  if (axis.kind == FB_AXIS_LIST) {
+    return reinterpret_cast<const fb_u32*>(blob + axis.table)[i];
+  }
+  return axis.first + static_cast<fb_u32>(axis.step) * i;
+}
+
+// Output i of a weighted axis; `pixel` maps an input position to its pixel.
+template <class Pixel>
+FB_DEVICE FbRgb fb_weighted(const fb_axis& axis, const fb_u8* blob, fb_u32 i, Pixel pixel) {
+  const fb_span span = reinterpret_cast<const fb_span*>(blob + axis.table)[i];
+  const fb_i16* weights = reinterpret_cast<const fb_i16*>(blob + axis.weights) + i;
+  const fb_i32 half = 1 << axis.precision >> 1;
+  FbRgb sum = {half, half, half};
+  for (fb_u32 tap = 0; tap < span.count; tap++, weights += axis.content_len) {
+    const fb_i32 weight = *weights;
+    const FbRgb input = pixel(span.start + tap);
+    sum.red += weight * input.red;
+    sum.green += weight * input.green;
+    sum.blue += weight * input.blue;
+  }
+  return {fb_clamp_u8(sum.red >> axis.precision), fb_clamp_u8(sum.green >> axis.precision),
+          fb_clamp_u8(sum.blue >> axis.precision)};
+}
+
+// One thread a pixel of (needed input rows) x (output columns); those are 4 bytes each in the
+// scratch, so that neighbouring threads write, and fb_resample_down reads, whole words.
+extern "C" __global__ void __launch_bounds__(kFbBlock)
+    fb_resample_across(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
+  const fb_job& job = reinterpret_cast<const fb_job*>(blob + jobs)[blockIdx.y];
+  const fb_u32 columns = job.x.content_len;
+  const fb_u32 index = blockIdx.x * kFbBlock + threadIdx.x;
+  if (index >= columns * job.across_rows) {
+    return;
+  }
+  const fb_u32 column = index % columns;
+  const fb_u32 row = job.across_top + index / columns;
+  const FbRgb sum = fb_with_pixels(job.source, scratch, [&](auto pixel) {
+    return fb_weighted(job.x, blob, column, [&](fb_u32 from) { return pixel(from, row); });
+  });
+  reinterpret_cast<fb_u32*>(scratch + job.across)[index] = fb_rgbx(sum);
+}
+
+// Output `row` of the y axis; `pixel` maps an input row to its pixel.
+template <class Pixel>
+FB_DEVICE FbRgb fb_down(const fb_job& job, const fb_u8* blob, fb_u32 row, Pixel pixel) {
+  return job.y.kind == FB_AXIS_WEIGHTED ? fb_weighted(job.y, blob, row, pixel)
+                                        : pixel(fb_copied_from(job.y, blob, row));
+}
+
+// The resampled pixel at a column and row of the content.
+FB_DEVICE FbRgb fb_resampled(const fb_job& job, const fb_u8* blob, const fb_u8* scratch,
+                             fb_u32 column, fb_u32 row) {
+  if (job.x.kind == FB_AXIS_WEIGHTED) {
+    const fb_u32* pixels = reinterpret_cast<const fb_u32*>(scratch + job.across) + column;
+    return fb_down(job, blob, row, [&](fb_u32 from) {
+      return fb_rgb(pixels[static_cast<fb_u64>(from - job.across_top) * job.x.content_len]);
+    });
+  }
+  const fb_u32 from_column = fb_copied_from(job.x, blob, column);
+  return fb_with_pixels(job.source, scratch, [&](auto pixel) {
+    return fb_down(job, blob, row, [&](fb_u32 from) { return pixel(from_column, from); });
+  });
+}
+
+FB_DEVICE fb_u32 fb_output_pixel(const fb_job& job, const fb_u8* blob, const fb_u8* scratch,
+                                 fb_u32 index) {
+  // Positions before the content wrap around to beyond it.
+  const fb_u32 column = index % job.x.out_len - job.x.content_start;
+  const fb_u32 row = index / job.x.out_len - job.y.content_start;
+  if (column >= job.x.content_len || row >= job.y.content_len) {
+    return job.fill;
+  }
+  return fb_rgbx(fb_color(job, blob, scratch, fb_resampled(job, blob, scratch, column, row)));
+}
+
+template <class Element>
+FB_DEVICE void fb_store_elements(const fb_output& output, const fb_u8* blob, fb_u32 index,
+                                 fb_u32 pixels, fb_u32 rgbx) {
+  Element* slot = reinterpret_cast<Element*>(output.address);
+  const Element* table = reinterpret_cast<const Element*>(blob + output.table);
+  if (output.channels == 3 && output.layout == FB_LAYOUT_CHANNELS_LAST) {
+    fb_store_interleaved(slot, table, index, pixels, rgbx);
+  } else if (index < pixels) {
+    for (fb_u32 channel = 0; channel < output.channels; channel++) {
+      const fb_u32 value = rgbx >> 8 * channel & 255;
+      slot[static_cast<fb_u64>(channel) * pixels + index] = table[256 * channel + value];
+    }
+  }
+}
+
+FB_DEVICE void fb_store(const fb_output& output, const fb_u8* blob, fb_u8* scratch, fb_u32 index,
+                        fb_u32 pixels, fb_u32 rgbx) {
+  switch (output.element_bytes) {
+    case 1: fb_store_elements<fb_u8>(output, blob, index, pixels, rgbx); break;
+    case 2: fb_store_elements<fb_u16>(output, blob, index, pixels, rgbx); break;
+    case 4: fb_store_elements<fb_u32>(output, blob, index, pixels, rgbx); break;
+    default:
+      if (index < pixels) {
+        reinterpret_cast<fb_u32*>(scratch + output.address)[index] = rgbx;
+      }
+  }
+}
+
+// One thread a pixel of the whole output, fill included, in the order of memory. Threads beyond
+// the last pixel go along to the end: sums and interleaved stores take whole warps.
+extern "C" __global__ void __launch_bounds__(kFbBlock)
+    fb_resample_down(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
+  const fb_job& job = reinterpret_cast<const fb_job*>(blob + jobs)[blockIdx.y];
+  const fb_u32 pixels = job.x.out_len * job.y.out_len;
+  const fb_u32 first = blockIdx.x * kFbBlock;
+  if (first >= pixels) {
+    return;
+  }
+  const fb_u32 index = first + threadIdx.x;
+  const fb_u32 rgbx = index < pixels ? fb_output_pixel(job, blob, scratch, index) : 0;
+  if (job.sum != kFbNoSum) {
+    // A pixel of 0, beyond the last one, is grey 0.
+    const fb_u32 gray = static_cast<fb_u32>(fb_gray(fb_rgb(rgbx)));
+    fb_add_sum(reinterpret_cast<fb_u64*>(scratch + job.sum), gray);
+  }
+  fb_store(job.output, blob, scratch, index, pixels, rgbx);
+}

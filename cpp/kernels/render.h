@@ -1,0 +1,136 @@
+// What the render kernels read: plain data that rust/cuda/src/pack writes.
+//
+// Every struct is mirrored field by field in rust/cuda/src/pack/descriptor.rs; both sides assert
+// sizes and offsets. "Blob" and "scratch" offsets are in bytes from the kernels' first two
+// arguments, so the packed bytes can lie at any address that is a multiple of 8.
+#ifndef FOREBAY_KERNELS_RENDER_H
+#define FOREBAY_KERNELS_RENDER_H
+
+// NVRTC has no <stdint.h> of its own.
+typedef unsigned char fb_u8;
+typedef unsigned short fb_u16;
+typedef short fb_i16;
+typedef unsigned int fb_u32;
+typedef int fb_i32;
+typedef unsigned long long fb_u64;
+
+// Threads of a block, along x. A thread makes one pixel, so a block makes a tile of this many.
+constexpr fb_u32 kFbBlock = 256;
+
+enum fb_axis_kind : fb_u32 {
+  FB_AXIS_RUN = 0,       // output i is input first + step * i
+  FB_AXIS_LIST = 1,      // output i is input table[i], fb_u32
+  FB_AXIS_WEIGHTED = 2,  // output i is the weighted sum of the inputs in table[i], fb_span
+};
+
+// Consecutive inputs of one output.
+struct fb_span {
+  fb_u32 start;
+  fb_u32 count;
+};
+
+// One direction of a resample.
+struct fb_axis {
+  fb_u64 table;    // blob offset
+  fb_u64 weights;  // blob offset of fb_i16[tap][content_len]: adjacent outputs, adjacent weights
+  fb_u32 kind;     // fb_axis_kind
+  fb_u32 out_len;
+  fb_u32 content_start;  // outputs outside content_start + [0, content_len) are fill
+  fb_u32 content_len;
+  fb_u32 first;
+  fb_i32 step;
+  fb_u32 precision;  // fractional bits of the weights
+  fb_u32 reserved;
+};
+
+enum fb_upsampling : fb_u32 {
+  FB_UPSAMPLING_NONE = 0,
+  FB_UPSAMPLING_REPLICATE = 1,
+  FB_UPSAMPLING_H2V1 = 2,
+  FB_UPSAMPLING_H1V2 = 3,
+  FB_UPSAMPLING_H2V2 = 4,
+};
+
+// 8-bit samples; sample (x, y) lies at address + y * pitch + x * bytes per sample.
+struct fb_plane {
+  fb_u64 address;     // of sample (0, 0), which itself need not exist; a scratch offset for
+                      // FB_SOURCE_RGBX
+  fb_u32 pitch;       // bytes from row to row
+  fb_u32 upsampling;  // fb_upsampling
+  fb_u32 expand_x;    // pixels per sample, for FB_UPSAMPLING_REPLICATE
+  fb_u32 expand_y;
+  fb_i32 left;  // first and last samples that exist: those beyond are as the nearest one
+  fb_i32 right;
+  fb_i32 top;
+  fb_i32 bottom;
+};
+
+enum fb_source_kind : fb_u32 {
+  FB_SOURCE_RGB = 0,    // interleaved, 3 bytes a pixel
+  FB_SOURCE_GRAY = 1,   // one plane, which is all three channels
+  FB_SOURCE_RGBX = 2,   // 4 bytes a pixel, in the scratch: what a pass before left
+  FB_SOURCE_YCBCR = 3,  // three planes, as JPEG stores them
+};
+
+// The pixels that a pass reads.
+struct fb_source {
+  fb_u32 kind;       // fb_source_kind
+  fb_u32 transpose;  // rows and columns change places
+  fb_i32 origin_x;   // where the input begins in the planes, before they change places
+  fb_i32 origin_y;
+  fb_plane planes[3];
+};
+
+enum fb_layout : fb_u32 {
+  FB_LAYOUT_CONTIGUOUS = 0,
+  FB_LAYOUT_CHANNELS_LAST = 1,
+};
+
+// Where a pass's pixels go.
+struct fb_output {
+  fb_u64 address;        // of the slot; a scratch offset for an intermediate
+  fb_u64 table;          // blob offset of the elements of all 256 values, per channel
+  fb_u32 element_bytes;  // 1, 2 or 4; 0 for an intermediate of 4 bytes a pixel
+  fb_u32 channels;       // 1 or 3
+  fb_u32 layout;         // fb_layout
+  fb_u32 reserved;
+};
+
+enum fb_color_kind : fb_u32 {
+  FB_COLOR_BRIGHTNESS = 0,
+  FB_COLOR_CONTRAST = 1,
+  FB_COLOR_SATURATION = 2,
+  FB_COLOR_HUE = 3,
+};
+
+struct fb_color_op {
+  fb_u32 kind;       // fb_color_kind
+  float factor;      // turns for FB_COLOR_HUE
+  float complement;  // 1 - factor, rounded from double
+};
+
+constexpr fb_u64 kFbNoSum = ~0ull;
+
+// One pass over one image.
+struct fb_job {
+  fb_source source;
+  fb_axis x;
+  fb_axis y;
+  fb_output output;
+  fb_u64 across;      // scratch offset of fb_resample_across's pixels, 4 bytes each
+  fb_u32 across_top;  // the first input row that the y axis needs
+  fb_u32 across_rows;
+  fb_u64 color;  // blob offset of fb_color_op[color_ops]
+  fb_u32 color_ops;
+  fb_u32 fill;         // as a pixel of 4 bytes
+  fb_u64 sum;          // scratch offset of where to add the grey values, or kFbNoSum
+  fb_u64 mean_sum;     // scratch offset of the grey sum that contrast takes, or kFbNoSum for 0
+  fb_u32 mean_pixels;  // that the sum is over
+  fb_u32 reserved;
+};
+
+static_assert(sizeof(fb_span) == 8 && sizeof(fb_axis) == 48 && sizeof(fb_plane) == 40, "mirrored");
+static_assert(sizeof(fb_source) == 136 && sizeof(fb_output) == 32, "mirrored");
+static_assert(sizeof(fb_color_op) == 12 && sizeof(fb_job) == 320, "mirrored");
+
+#endif

@@ -1,0 +1,237 @@
+//! Items become jobs, jobs become launches.
+
+use super::axis::{self, Axes};
+use super::blob::{Blob, Scratch};
+use super::descriptor::{self, BLOCK, NO_SUM, color_kind, layout};
+use super::source::intermediate;
+use super::write::Tables;
+use super::{Kernel, Launch, Packed, RenderItem};
+use forebay_core::{ColorOp, ImagePlan, Layout, Pass, Reduce, Taps};
+
+/// Jobs of one launch: CUDA's limit for a grid's second dimension.
+const MAX_JOBS: usize = 65_535;
+
+/// A batch that grows by one checked item at a time.
+#[derive(Debug)]
+pub(super) struct Batch<'a> {
+    blob: Blob,
+    scratch: Scratch,
+    cleared_bytes: u64,
+    tables: Tables,
+    axes: Axes<'a>,
+    /// All images' first passes, then all second ones, and so on.
+    passes: Vec<Jobs>,
+}
+
+/// The grey sum that contrast takes its mean from.
+#[derive(Debug, Clone, Copy)]
+struct Sum {
+    offset: u64,
+    pixels: u32,
+}
+
+impl Sum {
+    /// Of a plan in which no pass has been reduced yet.
+    const NONE: Self = Self { offset: NO_SUM, pixels: 1 };
+}
+
+/// What a pass shares with those before and behind it.
+struct Links {
+    source: descriptor::Source,
+    across: u64,
+    output: descriptor::Output,
+    mean: Sum,
+    sum: Sum,
+}
+
+impl<'a> Batch<'a> {
+    /// Takes what `items` may need of the part of the scratch that is cleared.
+    pub(super) fn new(items: &[RenderItem<'_>]) -> Self {
+        let passes = items.iter().flat_map(|item| &item.plan.passes);
+        let scratch = Scratch::new(passes.filter(|pass| pass.reduce.is_some()).count());
+        Self {
+            cleared_bytes: scratch.bytes(),
+            scratch,
+            blob: Blob::default(),
+            tables: Tables::default(),
+            axes: Axes::default(),
+            passes: Vec::new(),
+        }
+    }
+
+    /// Appends a checked item.
+    pub(super) fn add(&mut self, item: &RenderItem<'a>) {
+        let plan = item.plan;
+        let areas = Areas::new(plan, &mut self.scratch);
+        let mut source = item.source.describe(plan);
+        let mut mean = Sum::NONE;
+        for (place, pass) in plan.passes.iter().enumerate() {
+            let is_last = place + 1 == plan.passes.len();
+            let output = if is_last { self.slot(item) } else { areas.output(place) };
+            let sum = if is_last { Sum::NONE } else { self.sum(plan, pass) };
+            let across = areas.across;
+            let job = self.job(plan, pass, &Links { source, across, output, mean, sum });
+            if self.passes.len() == place {
+                self.passes.push(Jobs::default());
+            }
+            let jobs = &mut self.passes[place];
+            let jobs = if is_across(pass) { &mut jobs.across } else { &mut jobs.down_only };
+            jobs.push(job);
+            source = intermediate(output.address, pass.x.out_len);
+            if sum.offset != NO_SUM {
+                mean = sum;
+            }
+        }
+    }
+
+    fn job(&mut self, plan: &ImagePlan, pass: &'a Pass, links: &Links) -> descriptor::Job {
+        let rows = axis::extent(&pass.y);
+        // Masks are not coloured.
+        let color = if plan.write.channels == 3 { pass.color.as_slice() } else { &[] };
+        let color: Vec<descriptor::ColorOp> = color.iter().copied().map(color_op).collect();
+        let [red, green, blue] = pass.fill;
+        descriptor::Job {
+            source: links.source,
+            x: self.axes.describe(&mut self.blob, &pass.x, axis::X),
+            y: self.axes.describe(&mut self.blob, &pass.y, axis::Y),
+            output: links.output,
+            across: links.across,
+            across_top: rows.start,
+            across_rows: rows.end - rows.start,
+            color: self.blob.append(&color),
+            color_ops: u32::try_from(color.len()).expect("a recipe has fewer steps"),
+            fill: u32::from_le_bytes([red, green, blue, 0]),
+            sum: links.sum.offset,
+            mean_sum: links.mean.offset,
+            mean_pixels: links.mean.pixels,
+            reserved: 0,
+        }
+    }
+
+    /// The sum that a pass leaves.
+    fn sum(&mut self, plan: &ImagePlan, pass: &Pass) -> Sum {
+        match pass.reduce {
+            Some(Reduce::GrayMean) if plan.write.channels == 3 => {
+                Sum { offset: self.scratch.sum(), pixels: pixels(pass) }
+            }
+            _ => Sum::NONE,
+        }
+    }
+
+    fn slot(&mut self, item: &RenderItem<'_>) -> descriptor::Output {
+        let write = &item.plan.write;
+        descriptor::Output {
+            address: item.slot,
+            table: self.tables.offset(&mut self.blob, write),
+            element_bytes: u32::try_from(write.dtype.size()).expect("at most 4"),
+            channels: write.channels.into(),
+            layout: match write.layout {
+                Layout::Contiguous => layout::CONTIGUOUS,
+                Layout::ChannelsLast => layout::CHANNELS_LAST,
+            },
+            reserved: 0,
+        }
+    }
+
+    /// Ends the batch.
+    pub(super) fn finish(mut self) -> Packed {
+        let mut launches = Vec::new();
+        for jobs in self.passes {
+            jobs.launch(&mut self.blob, &mut launches);
+        }
+        Packed {
+            blob: self.blob.into_bytes(),
+            scratch_bytes: self.scratch.bytes(),
+            cleared_bytes: self.cleared_bytes,
+            launches,
+            refused: Vec::new(),
+        }
+    }
+}
+
+/// The jobs of one pair of launches.
+#[derive(Debug, Default)]
+struct Jobs {
+    across: Vec<descriptor::Job>,
+    down_only: Vec<descriptor::Job>,
+}
+
+impl Jobs {
+    /// Jobs with an across kernel come first, so that both launches name adjacent jobs.
+    fn launch(mut self, blob: &mut Blob, launches: &mut Vec<Launch>) {
+        let across = self.across.len();
+        let mut jobs = self.across;
+        jobs.append(&mut self.down_only);
+        let offset = blob.append(&jobs);
+        let mut push = |kernel, jobs: &[descriptor::Job], pixels: fn(&descriptor::Job) -> u32| {
+            for (chunk, jobs) in jobs.chunks(MAX_JOBS).enumerate() {
+                let tiles = jobs.iter().map(pixels).max().unwrap_or(0).div_ceil(BLOCK);
+                if tiles == 0 {
+                    continue;
+                }
+                launches.push(Launch {
+                    kernel,
+                    jobs_offset: offset + (chunk * MAX_JOBS * size_of::<descriptor::Job>()) as u64,
+                    jobs: u32::try_from(jobs.len()).expect("at most MAX_JOBS"),
+                    tiles,
+                });
+            }
+        };
+        push(Kernel::ResampleAcross, &jobs[..across], |job| job.x.content_len * job.across_rows);
+        push(Kernel::ResampleDown, &jobs, |job| job.x.out_len * job.y.out_len);
+    }
+}
+
+/// Memory of one image. Passes run one after the other, so each shares it with the one but last
+/// before it.
+#[derive(Debug)]
+struct Areas {
+    across: u64,
+    intermediates: [u64; 2],
+}
+
+impl Areas {
+    fn new(plan: &ImagePlan, scratch: &mut Scratch) -> Self {
+        let (_, before) = plan.passes.split_last().expect("checked");
+        let across = plan.passes.iter().filter(|pass| is_across(pass)).map(|pass| {
+            let rows = axis::extent(&pass.y);
+            u64::from(pass.x.content_len()) * u64::from(rows.end - rows.start)
+        });
+        let most = |parity| {
+            let turns = before.iter().skip(parity).step_by(2);
+            turns.map(|pass| pass.size().pixels()).max().unwrap_or(0)
+        };
+        Self {
+            across: scratch.area(across.max().unwrap_or(0)),
+            intermediates: [most(0), most(1)].map(|pixels| scratch.area(pixels)),
+        }
+    }
+
+    /// Where the pass at `place`, not the last, leaves its pixels.
+    fn output(&self, place: usize) -> descriptor::Output {
+        descriptor::Output { address: self.intermediates[place % 2], ..Default::default() }
+    }
+}
+
+/// Whether a pass needs the across kernel.
+fn is_across(pass: &Pass) -> bool {
+    matches!(pass.x.taps, Taps::Weighted(_)) && pass.x.content_len() > 0 && pass.y.content_len() > 0
+}
+
+fn pixels(pass: &Pass) -> u32 {
+    pass.x.out_len * pass.y.out_len
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "as ATen and the CPU do: see scalar::complement"
+)]
+fn color_op(op: ColorOp) -> descriptor::ColorOp {
+    let (kind, factor) = match op {
+        ColorOp::Brightness(factor) => (color_kind::BRIGHTNESS, factor),
+        ColorOp::Contrast(ratio) => (color_kind::CONTRAST, ratio),
+        ColorOp::Saturation(ratio) => (color_kind::SATURATION, ratio),
+        ColorOp::Hue(turns) => (color_kind::HUE, turns),
+    };
+    descriptor::ColorOp { kind, factor, complement: (1.0 - f64::from(factor)) as f32 }
+}

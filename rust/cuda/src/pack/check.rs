@@ -1,0 +1,54 @@
+//! What the kernels rely on, checked once per item: an item that passes leads them to no address
+//! outside its source, its slot, the blob and the scratch.
+
+use super::{Error, RenderItem, axis, write};
+use forebay_core::{ImagePlan, Pass};
+
+/// Pixels of a pass: threads are numbered in 32 bits, rounded up to whole blocks.
+const MAX_PIXELS: u64 = i32::MAX as u64;
+
+/// Refuses items that do not fit their source, themselves or their slot.
+pub(super) fn item(item: &RenderItem<'_>) -> Result<(), Error> {
+    let plan = item.plan;
+    item.source.check(plan.region)?;
+    let Some(last) = plan.passes.last() else { return Err(Error::NoPass) };
+    passes(plan)?;
+    slot(item, last)
+}
+
+fn passes(plan: &ImagePlan) -> Result<(), Error> {
+    let mut input = plan.region.size();
+    if plan.transpose {
+        input = input.transposed();
+    }
+    for pass in &plan.passes {
+        axis::check(&pass.x, input.width)?;
+        axis::check(&pass.y, input.height)?;
+        let across = u64::from(pass.x.content_len()) * u64::from(input.height);
+        let pixels = across.max(pass.size().pixels());
+        if pixels > MAX_PIXELS {
+            return Err(Error::TooLarge { pixels, limit: MAX_PIXELS });
+        }
+        input = pass.size();
+    }
+    Ok(())
+}
+
+fn slot(item: &RenderItem<'_>, last: &Pass) -> Result<(), Error> {
+    let write = item.plan.write;
+    let (channels, dtype) = (write.channels, write.dtype);
+    if !matches!(channels, 1 | 3) {
+        return Err(Error::Channels { channels });
+    }
+    if !write::is_element(dtype) {
+        return Err(Error::Elements { dtype });
+    }
+    let need = last.size().pixels() * u64::from(channels) * dtype.size() as u64;
+    let (address, bytes) = (item.slot, item.slot_bytes as u64);
+    let is_aligned = address.is_multiple_of(dtype.size() as u64);
+    if need == bytes && address != 0 && is_aligned && address.checked_add(bytes).is_some() {
+        Ok(())
+    } else {
+        Err(Error::Slot { address, bytes, need })
+    }
+}

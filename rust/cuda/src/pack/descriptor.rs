@@ -1,0 +1,139 @@
+//! What the kernels read: `cpp/kernels/render.h`, field by field.
+//!
+//! `IntoBytes` refuses padding, so every byte of a descriptor is a field's.
+
+use std::mem::{offset_of, size_of};
+use zerocopy::{Immutable, IntoBytes};
+
+/// Threads of a block; a thread makes one pixel.
+pub(super) const BLOCK: u32 = 256;
+/// An offset that stands for "no sum".
+pub(super) const NO_SUM: u64 = u64::MAX;
+
+pub(super) mod axis_kind {
+    pub(in crate::pack) const RUN: u32 = 0;
+    pub(in crate::pack) const LIST: u32 = 1;
+    pub(in crate::pack) const WEIGHTED: u32 = 2;
+}
+
+pub(super) mod upsampling {
+    pub(in crate::pack) const NONE: u32 = 0;
+    pub(in crate::pack) const REPLICATE: u32 = 1;
+    pub(in crate::pack) const H2V1: u32 = 2;
+    pub(in crate::pack) const H1V2: u32 = 3;
+    pub(in crate::pack) const H2V2: u32 = 4;
+}
+
+pub(super) mod source_kind {
+    pub(in crate::pack) const RGB: u32 = 0;
+    pub(in crate::pack) const GRAY: u32 = 1;
+    pub(in crate::pack) const RGBX: u32 = 2;
+    pub(in crate::pack) const YCBCR: u32 = 3;
+}
+
+pub(super) mod layout {
+    pub(in crate::pack) const CONTIGUOUS: u32 = 0;
+    pub(in crate::pack) const CHANNELS_LAST: u32 = 1;
+}
+
+pub(super) mod color_kind {
+    pub(in crate::pack) const BRIGHTNESS: u32 = 0;
+    pub(in crate::pack) const CONTRAST: u32 = 1;
+    pub(in crate::pack) const SATURATION: u32 = 2;
+    pub(in crate::pack) const HUE: u32 = 3;
+}
+
+#[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Span {
+    pub(super) start: u32,
+    pub(super) count: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Axis {
+    pub(super) table: u64,
+    pub(super) weights: u64,
+    pub(super) kind: u32,
+    pub(super) out_len: u32,
+    pub(super) content_start: u32,
+    pub(super) content_len: u32,
+    pub(super) first: u32,
+    pub(super) step: i32,
+    pub(super) precision: u32,
+    pub(super) reserved: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Plane {
+    pub(super) address: u64,
+    pub(super) pitch: u32,
+    pub(super) upsampling: u32,
+    pub(super) expand_x: u32,
+    pub(super) expand_y: u32,
+    pub(super) left: i32,
+    pub(super) right: i32,
+    pub(super) top: i32,
+    pub(super) bottom: i32,
+}
+
+#[derive(Debug, Clone, Copy, Default, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Source {
+    pub(super) kind: u32,
+    pub(super) transpose: u32,
+    pub(super) origin_x: i32,
+    pub(super) origin_y: i32,
+    pub(super) planes: [Plane; 3],
+}
+
+#[derive(Debug, Clone, Copy, Default, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Output {
+    pub(super) address: u64,
+    pub(super) table: u64,
+    pub(super) element_bytes: u32,
+    pub(super) channels: u32,
+    pub(super) layout: u32,
+    pub(super) reserved: u32,
+}
+
+#[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct ColorOp {
+    pub(super) kind: u32,
+    pub(super) factor: f32,
+    pub(super) complement: f32,
+}
+
+#[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Job {
+    pub(super) source: Source,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    pub(super) output: Output,
+    pub(super) across: u64,
+    pub(super) across_top: u32,
+    pub(super) across_rows: u32,
+    pub(super) color: u64,
+    pub(super) color_ops: u32,
+    pub(super) fill: u32,
+    pub(super) sum: u64,
+    pub(super) mean_sum: u64,
+    pub(super) mean_pixels: u32,
+    pub(super) reserved: u32,
+}
+
+const _: () = {
+    assert!(size_of::<Span>() == 8 && size_of::<Axis>() == 48 && size_of::<Plane>() == 40);
+    assert!(size_of::<Source>() == 136 && size_of::<Output>() == 32);
+    assert!(size_of::<ColorOp>() == 12 && size_of::<Job>() == 320);
+    assert!(offset_of!(Source, planes) == 16 && offset_of!(Plane, left) == 24);
+    assert!(offset_of!(Job, x) == 136 && offset_of!(Job, y) == 184);
+    assert!(offset_of!(Job, output) == 232 && offset_of!(Job, across) == 264);
+    assert!(offset_of!(Job, color) == 280 && offset_of!(Job, sum) == 296);
+    assert!(offset_of!(Job, mean_pixels) == 312);
+};

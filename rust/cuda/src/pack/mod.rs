@@ -1,0 +1,161 @@
+//! A batch's plans as bytes that the render kernels read, and the launches that run them.
+//!
+//! `source` says where decoded pixels lie, `check` refuses what does not fit, `axis` and `write`
+//! make tables, `batch` jobs and launches, `descriptor` is `cpp/kernels/render.h`.
+//!
+//! **Invariants**
+//! - PIX-3: on the same decoded pixels the kernels write what the CPU's executor writes, bit for
+//!   bit: tables come from the plan and from `Write::value`, rounding is the kernels'.
+//! - No launch reads or writes outside the sources, the slots, the blob and the scratch.
+//! - The blob holds offsets, no addresses of its own or of the scratch.
+
+mod axis;
+mod batch;
+mod blob;
+mod check;
+mod descriptor;
+mod error;
+mod source;
+mod write;
+
+pub use error::Error;
+pub use source::{Component, Plane, Source};
+
+use batch::Batch;
+use forebay_core::ImagePlan;
+
+/// The kernels' program and the headers that it includes, by name.
+pub const SOURCES: &[(&str, &str)] = &[
+    ("render.cu", include_str!("../../../../cpp/kernels/render.cu")),
+    ("render.h", include_str!("../../../../cpp/kernels/render.h")),
+    ("source.h", include_str!("../../../../cpp/kernels/source.h")),
+    ("color.h", include_str!("../../../../cpp/kernels/color.h")),
+    ("device.h", include_str!("../../../../cpp/kernels/device.h")),
+];
+
+/// NVRTC's options beside `--gpu-architecture`. Contraction would change colours' last bits.
+pub const COMPILE_OPTIONS: &[&str] = &["--std=c++17", "--fmad=false", "--pre-include=device.h"];
+
+/// Threads of a block, along x.
+pub const BLOCK_THREADS: u32 = descriptor::BLOCK;
+
+/// What the addresses of blob and scratch must be multiples of; multiples of 128 are faster.
+pub const ALIGN: usize = blob::ALIGN;
+
+/// One image to render.
+#[derive(Debug, Clone, Copy)]
+pub struct RenderItem<'a> {
+    /// Its decoded pixels.
+    pub source: Source,
+    /// What to do.
+    pub plan: &'a ImagePlan,
+    /// Address of the slot.
+    pub slot: u64,
+    /// Length of the slot.
+    pub slot_bytes: usize,
+}
+
+/// A kernel by what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// Columns of rows, into the scratch.
+    ResampleAcross,
+    /// Rows, colour, and the write to a slot or to the scratch.
+    ResampleDown,
+}
+
+impl Kernel {
+    /// Its `extern "C"` name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ResampleAcross => "fb_resample_across",
+            Self::ResampleDown => "fb_resample_down",
+        }
+    }
+}
+
+/// One launch: a grid of `(tiles, jobs)` blocks of [`BLOCK_THREADS`], with the arguments
+/// (address of the blob, address of the scratch, `jobs_offset`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launch {
+    /// What is launched.
+    pub kernel: Kernel,
+    /// Where the launch's jobs lie in the blob.
+    pub jobs_offset: u64,
+    /// Number of jobs, at least 1.
+    pub jobs: u32,
+    /// Blocks of the largest job, at least 1; the others' end early.
+    pub tiles: u32,
+}
+
+/// A batch, ready to be uploaded.
+#[derive(Debug, Default)]
+pub struct Packed {
+    /// To be copied to device memory as it is.
+    pub blob: Vec<u8>,
+    /// Device memory that the launches share, of any contents but for its beginning.
+    pub scratch_bytes: u64,
+    /// Bytes at the beginning of the scratch that must be zero when the first launch starts.
+    pub cleared_bytes: u64,
+    /// In order, on one stream: each needs the results of those before.
+    pub launches: Vec<Launch>,
+    /// Items that were left out, by place; their slots are not written.
+    pub refused: Vec<(usize, Error)>,
+}
+
+/// Packs a batch of images of any sizes, plans and slots.
+///
+/// Cost: each axis's table is copied once, some 4 KiB and 2.3 microseconds for a 224x224 crop;
+/// nothing depends on the number of pixels.
+///
+/// ```
+/// use forebay_core::recipe::whole;
+/// use forebay_core::{DType, Layout, Orientation, Region, Size, Write};
+/// use forebay_cuda::pack::{Plane, RenderItem, Source, pack};
+///
+/// let size = Size { width: 4, height: 2 };
+/// let layout = Layout::ChannelsLast;
+/// let write = Write { channels: 3, dtype: DType::UInt8, layout, scale: false, normalize: None };
+/// let plan = whole(size, Orientation::default(), write);
+/// let plane = Plane { address: 0x1000, pitch: 12, held: Region::whole(size) };
+/// let item = RenderItem { source: Source::Rgb(plane), plan: &plan, slot: 0x2000, slot_bytes: 24 };
+/// let packed = pack(&[item]);
+/// assert!(packed.refused.is_empty());
+/// assert_eq!((packed.launches.len(), packed.scratch_bytes), (1, 0));
+/// ```
+pub fn pack(items: &[RenderItem<'_>]) -> Packed {
+    let mut batch = Batch::new(items);
+    let mut refused = Vec::new();
+    for (place, item) in items.iter().enumerate() {
+        match check::item(item) {
+            Ok(()) => batch.add(item),
+            Err(error) => refused.push((place, error)),
+        }
+    }
+    Packed { refused, ..batch.finish() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_included_header_is_there() {
+        let names: Vec<&str> = SOURCES.iter().map(|(name, _)| *name).collect();
+        for (name, text) in SOURCES {
+            for line in text.lines() {
+                let included =
+                    line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"'));
+                assert!(included.is_none_or(|header| names.contains(&header)), "{name}: {line}");
+                assert!(!line.starts_with("#include <"), "{name}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_is_defined() {
+        for kernel in [Kernel::ResampleAcross, Kernel::ResampleDown] {
+            assert!(SOURCES[0].1.contains(&format!("{}(const fb_u8*", kernel.name())));
+        }
+    }
+}

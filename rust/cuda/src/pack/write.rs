@@ -1,0 +1,51 @@
+//! Tables of the elements that 8-bit values become.
+//!
+//! Invariant: every element is `Write::value` of its pixel, bit for bit, or the pixel itself in
+//! uint8; 16-bit floats are rounded to nearest even from it, as on the CPU.
+
+use super::blob::Blob;
+use forebay_core::{DType, Layout, Write};
+use half::{bf16, f16};
+
+/// Whether images can have elements of this type.
+pub(super) fn is_element(dtype: DType) -> bool {
+    match dtype {
+        DType::UInt8 | DType::Float16 | DType::BFloat16 | DType::Float32 => true,
+        DType::Bool | DType::Int64 | DType::Float64 => false,
+    }
+}
+
+/// Appends each table once.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    known: Vec<(Write, u64)>,
+}
+
+impl Tables {
+    /// The offset of the table for `write`, whose element type was checked.
+    pub(super) fn offset(&mut self, blob: &mut Blob, write: &Write) -> u64 {
+        let write = Write { channels: 3, layout: Layout::Contiguous, ..*write };
+        if let Some((_, offset)) = self.known.iter().find(|(known, _)| *known == write) {
+            return *offset;
+        }
+        let offset = append(blob, &write);
+        self.known.push((write, offset));
+        offset
+    }
+}
+
+fn append(blob: &mut Blob, write: &Write) -> u64 {
+    match write.dtype {
+        DType::Float16 => blob.append(&elements(write, |value| f16::from_f32(value).to_bits())),
+        DType::BFloat16 => blob.append(&elements(write, |value| bf16::from_f32(value).to_bits())),
+        DType::Float32 => blob.append(&elements(write, |value| value)),
+        DType::UInt8 | DType::Bool | DType::Int64 | DType::Float64 => {
+            blob.append(&(0..=255).collect::<Vec<u8>>().repeat(3))
+        }
+    }
+}
+
+fn elements<T>(write: &Write, element: impl Fn(f32) -> T) -> Vec<T> {
+    let places = (0..3).flat_map(|channel| (0..=255).map(move |pixel| (pixel, channel)));
+    places.map(|(pixel, channel)| element(write.value(pixel, channel))).collect()
+}

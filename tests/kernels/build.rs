@@ -1,0 +1,22 @@
+//! Compiles the render kernels with the host's compiler, through `cpp/kernels/host.h`.
+
+use std::path::Path;
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let kernels = root.join("../../cpp/kernels");
+    println!("cargo::rerun-if-changed={}", kernels.display());
+    println!("cargo::rerun-if-changed=src/launch.cpp");
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .file(root.join("src/launch.cpp"))
+        .include(&kernels)
+        .opt_level(2)
+        // As NVRTC's --fmad=false: no contraction but fmaf's.
+        .flag("-ffp-contract=off")
+        .warnings(true)
+        .extra_warnings(true)
+        .warnings_into_errors(true)
+        .compile("forebay_host_kernels");
+}
