@@ -152,7 +152,10 @@ class _Batches:
 
     def __next__(self) -> Any:
         if self._batches is None:
-            self._batches = iter(())  # what fails to begin is over
-            self._loader.set_epoch(self._epoch)
-            self._batches = iter(self._loader)
+            try:
+                self._loader.set_epoch(self._epoch)
+                self._batches = iter(self._loader)
+            except Exception:  # not Ctrl-C, after which the next call begins
+                self._batches = iter(())  # what fails to begin is over
+                raise
         return next(self._batches)
