@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from .. import machine
-from ..options import check_int
+from ..checks import check_int
 from . import plot, report
 from .cold import ColdFiles
 from .files import list_images

@@ -16,7 +16,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from .. import _native, machine
-from ..options import DEFAULT_MAX_PIXELS, check_int
+from ..checks import check_int
+from ..options import DEFAULT_MAX_PIXELS
 from ..sources import IMG_EXTENSIONS
 from .output import Progress
 
