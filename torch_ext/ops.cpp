@@ -22,7 +22,10 @@ Tensor decode_image(const Tensor& encoded, const std::string& mode,
 std::vector<ffi::Encoded> borrowed(const std::vector<Tensor>& encoded) {
   std::vector<ffi::Encoded> items;
   items.reserve(encoded.size());
-  for (const Tensor& tensor : encoded) items.push_back({bytes(tensor, "encoded")});
+  for (const Tensor& tensor : encoded) {
+    const std::string name = "encoded[" + std::to_string(items.size()) + "]";
+    items.push_back({bytes(tensor, name.c_str())});
+  }
   return items;
 }
 
@@ -31,15 +34,23 @@ std::vector<ffi::Encoded> unpacked(const Tensor& encoded, const Tensor& offsets)
   const auto all = bytes(encoded, "encoded");
   const auto ends = numbers(offsets, "offsets");
   if (ends.empty())
-    throw forebay::Error("V:offsets must hold one number more than there are items");
+    throw forebay::Error("V:offsets must hold one number more than there are items, got none");
+  const auto wrong = [&](size_t at, int64_t got) {
+    throw forebay::Error("V:offsets must ascend within 0.." + std::to_string(all.size()) +
+                         ", the length of encoded, got offsets[" + std::to_string(at) +
+                         "] = " + std::to_string(got));
+  };
   std::vector<ffi::Encoded> items;
   items.reserve(ends.size() - 1);
-  for (size_t i = 0; i + 1 < ends.size(); ++i) {
-    if (ends[i] < 0 || ends[i] > ends[i + 1] || static_cast<uint64_t>(ends[i + 1]) > all.size()) {
-      throw forebay::Error("V:offsets must ascend from 0 to the length of encoded, see offsets[" +
-                           std::to_string(i) + "]");
-    }
-    items.push_back({{all.data() + ends[i], static_cast<size_t>(ends[i + 1] - ends[i])}});
+  // Each number is read once: what is checked is what is used, even if somebody writes the tensor
+  // meanwhile.
+  int64_t begin = ends[0];
+  if (begin < 0 || static_cast<uint64_t>(begin) > all.size()) wrong(0, begin);
+  for (size_t i = 1; i < ends.size(); ++i) {
+    const int64_t end = ends[i];
+    if (end < begin || static_cast<uint64_t>(end) > all.size()) wrong(i, end);
+    items.push_back({{all.data() + begin, static_cast<size_t>(end - begin)}});
+    begin = end;
   }
   return items;
 }
@@ -114,10 +125,11 @@ Tensor resized_crop_normalize(const Tensor& images, const Tensor& boxes, const T
   return op([&] {
     const Crop crop(size, interpolation, antialias, threads);
     const auto pixels = image_batch(images);
+    const Flags flips(flip, "flip");
     const ffi::NormalizeOptions normalize{
         {mean.data(), mean.size()}, {std.data(), std.size()}, dtype(dtype_)};
     return to_tensor(ffi::resized_crop_normalize(pixels.bytes, pixels.shape, pixels.interleaved,
-                                                 numbers(boxes, "boxes"), flags(flip, "flip"),
+                                                 numbers(boxes, "boxes"), flips.borrowed(),
                                                  crop.options, normalize));
   });
 }

@@ -3,6 +3,7 @@
 #include <torch/csrc/stable/ops.h>
 #include <torch/headeronly/core/ScalarType.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -78,9 +79,13 @@ ffi::DType dtype(torch::headeronly::ScalarType type) {
   reject("expected dtype bool, uint8, int64, float16, bfloat16, float32 or float64");
 }
 
-rust::Slice<const bool> flags(const Tensor& tensor, const char* name) {
+Flags::Flags(const Tensor& tensor, const char* name) {
   check(tensor, ScalarType::Bool, "bool", name);
-  return slice<bool>(tensor);
+  const auto elements = slice<uint8_t>(tensor);
+  count_ = elements.size();
+  values_ = std::make_unique<bool[]>(count_);
+  std::transform(elements.begin(), elements.end(), values_.get(),
+                 [](uint8_t element) { return element != 0; });
 }
 
 ImageBatch image_batch(const Tensor& images) {

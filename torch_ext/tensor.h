@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,18 @@ rust::Slice<const uint8_t> bytes(const Tensor& tensor, const char* name);
 // The elements of a contiguous int64 CPU tensor, borrowed.
 rust::Slice<const int64_t> numbers(const Tensor& tensor, const char* name);
 
-// The elements of a contiguous bool CPU tensor, borrowed.
-rust::Slice<const bool> flags(const Tensor& tensor, const char* name);
+// The elements of a contiguous bool CPU tensor, as bytes that are 0 or 1: a tensor may hold others
+// (`uint8.view(torch.bool)`), and another thread may write it meanwhile, neither of which a Rust
+// bool survives.
+class Flags {
+ public:
+  Flags(const Tensor& tensor, const char* name);
+  rust::Slice<const bool> borrowed() const { return {values_.get(), count_}; }
+
+ private:
+  size_t count_;
+  std::unique_ptr<bool[]> values_;
+};
 
 // A batch of decoded images, borrowed.
 struct ImageBatch {

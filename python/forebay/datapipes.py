@@ -16,6 +16,7 @@ from typing import Any
 
 from torch.utils.data import IterDataPipe, functional_datapipe
 
+from .checks import as_int
 from .loader import Loader
 from .stream import StreamSource, Window
 
@@ -115,7 +116,10 @@ class ForebayIterDataPipe(IterDataPipe[Any]):
 
     def set_seed(self, seed: int) -> ForebayIterDataPipe:
         """Names the next iteration by ``seed`` instead of by its number, as DataLoader does."""
-        self._seed = seed % _EPOCHS
+        number = as_int(seed)
+        if number is None:
+            raise TypeError(f"seed must be an int, got {seed!r}")
+        self._seed = number % _EPOCHS
         return self
 
     def __getstate__(self) -> Any:
@@ -152,7 +156,10 @@ class _Batches:
 
     def __next__(self) -> Any:
         if self._batches is None:
-            self._batches = iter(())  # what fails to begin is over
-            self._loader.set_epoch(self._epoch)
-            self._batches = iter(self._loader)
+            try:
+                self._loader.set_epoch(self._epoch)
+                self._batches = iter(self._loader)
+            except Exception:  # not Ctrl-C, after which the next call begins
+                self._batches = iter(())  # what fails to begin is over
+                raise
         return next(self._batches)

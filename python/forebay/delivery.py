@@ -227,8 +227,11 @@ class Delivery:
             for failure in failures
         )
         # One write to a file opened for appending: lines of several ranks do not mix.
-        with open(self._quarantine, "ab", buffering=0) as log:
-            log.write(lines.encode("utf-8", "backslashreplace"))
+        try:
+            with open(self._quarantine, "ab", buffering=0) as log:
+                log.write(lines.encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            raise OSError(error.errno, f"quarantine: {error.strerror}", self._quarantine) from None
 
 
 def _shape(fields: Any, column: Callable[[str], Any]) -> Any:

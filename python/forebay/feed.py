@@ -5,6 +5,10 @@
 - RES-1: a sampler with ``state_dict`` is snapshotted after each batch, and the state speaks of
   batches handed out. Others are replayed: the state of their generator (or of torch's) when the
   epoch began is kept, and the indices handed out are skipped.
+- What a sampler raises that is no Exception (Ctrl-C) leaves at once and loses no index: the next
+  call goes on with the same iterator.
+- An epoch that a sampler's exception cuts short is not complete: the state stays at the last
+  batch handed out.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import base64
 import copy
 import operator
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
@@ -42,13 +47,12 @@ class PushedFeed:
             callable(getattr(self._sampler, name, None))
             for name in ("state_dict", "load_state_dict")
         )
-        self._batches: Iterator[tuple[Tensor, Any]] = iter(())
-        self._ahead: tuple[Tensor, Any] | None = None
+        self._rewind(iter(()))
         self._ended = True
         self._pushed: deque[Any] = deque()
         self._delivered: Any = None
         self._start: dict[str, Any] = {}
-        # What the sampler raised, once all batches before it are delivered.
+        # What the sampler raised; it waits until all batches before it are delivered.
         self.failure: Exception | None = None
 
     def __len__(self) -> int:
@@ -66,47 +70,43 @@ class PushedFeed:
         self._length = self._source_length()
         self._pushed.clear()
         self._delivered = None
-        self._ended = False
         if position and self._stateful and saved.get("state") is not None:
             self._sampler.load_state_dict(copy.deepcopy(saved["state"]))
             self._delivered = saved["state"]
             self._start = self._epoch_state() | {"rng": None}
-            self._batches = self._chunks(iter(self._sampler))
+            self._rewind(iter(self._sampler))
         else:
             self._replay(position, saved.get("rng"))
         self.failure = None
-        self._ahead = next(self._batches, None)
+        self._ended = False
 
     def pump(self, pipeline: Pipeline) -> None:
         """Pushes as many batches as the core wants, and says so when the last is among them.
 
         One batch is read ahead, so that the core knows the last batch for the last when it hands
-        it out.
+        it out. What the sampler raised is raised here, once, when all batches before it were
+        handed out; the call after that says that the epoch is over.
         """
-        while not self._ended and (self._ahead is None or pipeline.feed_wanted() > 0):
-            if self._ahead is not None:
-                following = self._read_ahead()
-                indices, snapshot = self._ahead
+        while not self._ended:
+            if not self._drawn:
+                self._draw()
+            if self._drawn:
+                if pipeline.feed_wanted() == 0:
+                    return
+                if len(self._drawn) == 1:
+                    self._draw()
+                indices, snapshot = self._drawn[0]
                 pipeline.feed(indices)
                 self._pushed.append(snapshot)
-                self._ahead = following
-            if self._ahead is None:
+                self._drawn.popleft()
+            elif self.failure is None:
                 pipeline.feed_end()
                 self._ended = True
-
-    def _read_ahead(self) -> tuple[Tensor, Any] | None:
-        """The batch after the next; what the sampler raises waits for its turn."""
-        try:
-            return next(self._batches, None)
-        except Exception as error:
-            self.failure = error
-            return None
-
-    def raise_failure(self) -> None:
-        """Raises what the sampler raised, once; the epoch is over then."""
-        failure, self.failure = self.failure, None
-        if failure is not None:
-            raise failure
+            elif self._pushed:
+                return
+            else:
+                failure, self.failure = self.failure, None
+                raise failure
 
     def delivered(self) -> None:
         """A batch was handed out."""
@@ -157,27 +157,53 @@ class PushedFeed:
         # A sampler may draw from torch's generator when its first index is asked for: that happens
         # here, while the generator is the one that the state was taken from.
         first = list(islice(iterator, 1))
-        self._batches = self._chunks(chain(first, iterator))
+        self._rewind(chain(first, iterator))
 
-    def _chunks(self, iterator: Iterator[Any]) -> Iterator[tuple[Tensor, Any]]:
-        while True:
-            if self._makes_batches:
-                batch = next(iterator, _END)
-                if batch is _END:
-                    return
-            else:
-                batch = list(islice(iterator, self._batch_size))
-                if not batch or (self._drop_last and len(batch) < self._batch_size):
-                    return
-            snapshot = copy.deepcopy(self._sampler.state_dict()) if self._stateful else None
-            yield self._checked(batch), snapshot
+    def _rewind(self, iterator: Iterator[Any]) -> None:
+        self._walk = _Walk(iterator)
+        self._batch: _Walk | None = None  # the batch sampler's, while it is read
+        self._part: list[Any] = []
+        self._drawn: deque[tuple[Tensor, Any]] = deque()
 
-    def _checked(self, batch: Any) -> Tensor:
-        listed = batch.tolist() if isinstance(batch, Tensor) else batch
+    def _draw(self) -> None:
+        """Reads one more batch, if there is one; what the sampler raises waits for its turn."""
+        if self.failure is not None:
+            return
         try:
-            indices = [operator.index(index) for index in listed]
+            if self._complete():
+                snapshot = copy.deepcopy(self._sampler.state_dict()) if self._stateful else None
+                self._drawn.append((self._checked(self._part), snapshot))
+                self._part, self._batch = [], None
+        except Exception as error:
+            self.failure = error
+            self._walk, self._part, self._batch = _Walk(iter(())), [], None
+
+    def _complete(self) -> bool:
+        """Whether `_part` holds a batch; False at the end.
+
+        Each index goes there as it comes, so that Ctrl-C in the sampler's code loses none.
+        """
+        walk, wanted = self._walk, self._batch_size
+        if self._makes_batches:
+            if self._batch is None and (batch := walk.next()) is not _END:
+                listed = batch.tolist() if isinstance(batch, Tensor) else batch
+                if not hasattr(listed, "__iter__") and not hasattr(listed, "__getitem__"):
+                    raise TypeError(f"batch_sampler must give lists of ints, got {listed!r:.80}")
+                self._batch = _Walk(iter(listed))
+            if self._batch is None:
+                return False
+            walk, wanted = self._batch, sys.maxsize
+        while len(self._part) < wanted and (item := walk.next()) is not _END:
+            self._part.append(item)
+        if self._makes_batches:
+            return True
+        return len(self._part) == wanted or (bool(self._part) and not self._drop_last)
+
+    def _checked(self, batch: list[Any]) -> Tensor:
+        try:
+            indices = [operator.index(index) for index in batch]
         except TypeError as error:
-            raise TypeError(f"samplers must give ints, got {listed!r:.80}") from error
+            raise TypeError(f"samplers must give ints, got {batch!r:.80}") from error
         if not indices:
             raise ValueError("batch_sampler gave an empty batch; expected at least one index")
         low, high = min(indices), max(indices)
@@ -194,6 +220,35 @@ class PushedFeed:
     def _epoch_state(self) -> dict[str, Any]:
         epoch = getattr(self._sampler_with_epoch(), "epoch", None)
         return {"epoch": epoch if isinstance(epoch, int) else None}
+
+
+class _Walk:
+    """An iterator of the user's, of which an interruption does not pass for its end."""
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self._iterator = iterator
+        self._interruption: BaseException | None = None
+
+    def next(self) -> Any:
+        """The next item, or `_END`.
+
+        Raises:
+            RuntimeError: the iterator ended as it was interrupted, which a generator does: whether
+                it had more left is not known.
+        """
+        try:
+            item = next(self._iterator, _END)
+        except BaseException as error:
+            self._interruption = None if isinstance(error, Exception) else error
+            raise
+        interruption, self._interruption = self._interruption, None
+        if item is _END and interruption is not None:
+            raise RuntimeError(
+                f"the sampler's iterator ended at the {type(interruption).__name__} raised in it, "
+                "as generators do, and what it may have had left is lost; begin anew, with "
+                "load_state_dict() to go on after the last batch"
+            ) from interruption
+        return item
 
 
 def _generator_of(sampler: Any) -> torch.Generator | None:

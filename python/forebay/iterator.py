@@ -25,6 +25,7 @@ class BatchIterator:
         self._loader = loader
         self._session = session
         self._serial = serial
+        self.epoch = loader._epoch
         self._finished = False
 
     def __iter__(self) -> BatchIterator:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from . import machine
+from .checks import check_int
 from .delivery import Delivery
 from .errors import ClosedError
 from .feed import PushedFeed
@@ -222,8 +223,7 @@ class Loader:
 
         After `load_state_dict`, naming the loaded epoch keeps the loaded position.
         """
-        if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
-            raise ValueError(f"epoch must be an int >= 0, got {epoch!r}")
+        epoch = check_int("epoch", epoch, least=0, most=(1 << 63) - 1)
         if self._upcoming is None or self._upcoming["epoch"] != epoch:
             self._upcoming = _beginning(epoch)
             if self._pushed is not None:

@@ -23,12 +23,13 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from . import _native, fakes  # noqa: F401  (fakes registers itself)
-from .options import check_choice, check_int
-from .transforms import INTERPOLATIONS, Interpolation, interpolation_name
+from .checks import as_int, check_choice, check_flag, check_int, check_offered
+from .transforms import INTERPOLATIONS, MAX_SIDE, Interpolation, interpolation_name
 
 __all__ = ["decode_image", "decode_images", "decode_resized_crop", "resized_crop_normalize"]
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
+_LARGEST = torch.finfo(torch.float32).max  # normalisation is done in float32
 
 # A list, a nested tensor, or a padded batch with its sizes.
 Images: TypeAlias = "list[Tensor] | Tensor | tuple[Tensor, Tensor]"
@@ -59,6 +60,7 @@ def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "appl
     Cost: one allocation for the result; ``encoded`` is not copied.
     """
     _check_tensor("encoded", encoded, torch.uint8, 1)
+    _check_decoding(mode, orientation)
     return _native.decode_image(encoded, mode, orientation)
 
 
@@ -138,11 +140,14 @@ def decode_images(
     each image once more.
     """
     check_choice("layout", layout, ("list", "nested", "padded"))
+    _check_decoding(mode, orientation)
+    check_flag("strict", strict)
+    threads = _threads(threads)
     items = _checked_items(encoded)
     images: list[Tensor] = []
     ok = torch.empty(0, dtype=torch.bool, device="cpu")
     if items:  # without tensors the dispatcher finds no kernel
-        images, ok = _native.decode_images(items, mode, orientation, strict, _threads(threads))
+        images, ok = _native.decode_images(items, mode, orientation, strict, threads)
     laid: Images = images
     if layout == "nested":
         laid = torch.nested.nested_tensor(images, dtype=torch.uint8, device="cpu")
@@ -205,8 +210,10 @@ def decode_resized_crop(
             upright image (of the stored one under ``"ignore"``), right and bottom excluded. None:
             whole images.
         size: ``(height, width)`` of the crops in pixels, or one number for both.
-        offsets: Tensor ``(N + 1,)`` int64 on the CPU, where each item begins in ``encoded``, and
-            the end. This form has a static number of arguments, which suits ``torch.compile``.
+        offsets: Tensor ``(N + 1,)`` int64 on the CPU, ascending: where each item begins in
+            ``encoded``, and where the last one ends. Bytes before and after them are left alone, so
+            ``offsets[2:6]`` names three of the items. This form has a static number of arguments,
+            which suits ``torch.compile``.
         interpolation: ``"bilinear"``, ``"bicubic"``, ``"nearest"`` or ``"nearest-exact"``.
         antialias: stretch the filter where a crop is made smaller.
         orientation: ``"apply"`` or ``"ignore"`` the EXIF orientation.
@@ -229,6 +236,9 @@ def decode_resized_crop(
     Cost: one allocation for the batch; no decoded image is kept whole, apart from PNG and JPEG
     that has to be turned.
     """
+    _check_decoding("RGB", orientation)
+    check_flag("antialias", antialias)
+    check_flag("strict", strict)
     how = [_size(size), _interpolation(interpolation), antialias, orientation, strict]
     if isinstance(encoded, Tensor):
         if offsets is None:
@@ -238,6 +248,8 @@ def decode_resized_crop(
             )
         _check_tensor("encoded", encoded, torch.uint8, 1)
         _check_tensor("offsets", offsets, torch.int64, 1)
+        if offsets.shape[0] == 0:
+            raise ValueError("offsets must hold one number more than there are items, got none")
         which = _boxes(boxes, offsets.shape[0] - 1)
         batch, ok = _native.decode_resized_crop_packed(
             encoded, offsets, which, *how, _threads(threads)
@@ -297,7 +309,8 @@ def resized_crop_normalize(
     Threads: may be called from several threads at once; the GIL is released.
     Cost: one allocation for the batch; pixels are read and written once.
     """
-    _check_tensor("images", images, torch.uint8, 4)
+    _check_tensor("images", images, torch.uint8, 4, contiguous=False)
+    check_flag("antialias", antialias)
     if dtype not in _FLOATS:
         right = ", ".join(map(str, _FLOATS))
         kind = ValueError if isinstance(dtype, torch.dtype) else TypeError
@@ -313,8 +326,8 @@ def resized_crop_normalize(
         _boxes(boxes, images.shape[0]),
         flip,
         _size(size),
-        [float(value) for value in mean],
-        [float(value) for value in std],
+        _channels("mean", mean),
+        _channels("std", std),
         dtype,
         _interpolation(interpolation),
         antialias,
@@ -322,13 +335,22 @@ def resized_crop_normalize(
     )
 
 
-def _check_tensor(name: str, value: object, dtype: torch.dtype, dims: int) -> None:
+def _check_decoding(mode: object, orientation: object) -> None:
+    check_offered("mode", mode, "RGB", ())
+    check_choice("orientation", orientation, ("apply", "ignore"))
+
+
+def _check_tensor(
+    name: str, value: object, dtype: torch.dtype, dims: int, contiguous: bool = True
+) -> None:
     right = f"{name} must be a {dtype} tensor of {dims} dimension{'s' * (dims > 1)} on the CPU"
     if not isinstance(value, Tensor):
         raise TypeError(f"{right}, got {type(value).__name__}")
     if value.dtype != dtype or value.dim() != dims or value.device.type != "cpu":
         got = f"{value.dtype} {tuple(value.shape)} on {value.device}"
         raise TypeError(f"{right}, got {got}")
+    if contiguous and not value.is_contiguous():
+        raise TypeError(f"{name} must be contiguous, got strides {value.stride()}; .contiguous()")
 
 
 def _checked_items(encoded: Sequence[Tensor]) -> list[Tensor]:
@@ -349,10 +371,33 @@ def _boxes(boxes: Tensor | None, count: int) -> Tensor:
 
 
 def _size(size: int | Sequence[int]) -> list[int]:
-    sides = [size, size] if isinstance(size, int) else list(size)
-    if len(sides) != 2:
-        raise ValueError(f"size must be (height, width) or one number, got {size!r}")
+    given: Any = size.tolist() if hasattr(size, "tolist") else size
+    listed = list(given) if isinstance(given, (list, tuple)) else [given, given]
+    sides = [side for side in map(as_int, listed) if side is not None]
+    wrong = f"size must be (height, width) or one int, of 1..{MAX_SIDE}, got {{!r}}"
+    if len(sides) < len(listed):
+        raise TypeError(wrong.format(size))
+    if len(sides) != 2 or not all(1 <= side <= MAX_SIDE for side in sides):
+        raise ValueError(wrong.format(size))
     return sides
+
+
+def _channels(name: str, given: object) -> list[float]:
+    listed: Any = given.tolist() if hasattr(given, "tolist") else given
+    wrong = f"{name} must hold 3 numbers, finite in float32, one for each channel, got {{!r:.80}}"
+    if not isinstance(listed, (list, tuple)) or any(
+        isinstance(value, (str, bytes, bool)) for value in listed
+    ):
+        raise TypeError(wrong.format(given))
+    try:
+        values = [float(value) for value in listed]
+    except TypeError:
+        raise TypeError(wrong.format(given)) from None
+    except OverflowError:  # an int beyond all floats
+        raise ValueError(wrong.format(given)) from None
+    if len(values) != 3 or not all(-_LARGEST <= value <= _LARGEST for value in values):
+        raise ValueError(wrong.format(given))
+    return values
 
 
 def _interpolation(given: Interpolation) -> str:
@@ -363,7 +408,7 @@ def _interpolation(given: Interpolation) -> str:
 
 
 def _threads(threads: int) -> int:
-    check_int("threads", threads, least=0)
+    threads = check_int("threads", threads, least=0)
     if threads == 0 and not torch.compiler.is_compiling() and get_worker_info() is not None:
         return 1
     return threads

@@ -6,9 +6,8 @@
 
 from __future__ import annotations
 
-import math
+import numbers
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import torch
 
+from .checks import check_choice, check_flag, check_int, check_offered, parse_bytes
 from .recipe import checked_transforms
 from .transforms import Transform, dtype_name
 
@@ -23,9 +23,10 @@ from .transforms import Transform, dtype_name
 DEFAULT_MAX_PIXELS = 178_956_970
 DEFAULT_MEMORY_BUDGET = 1 << 30
 DEFAULT_DEPTH = 3
-# No count or size of ours comes near; the core's numbers have 64 bits.
-_MOST = (1 << 62) - 1
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+# A century; beyond what a clock can count, waiting for ever is 0.
+_LONGEST_S = 3.2e9
+# The core counts the samples of a batch over all ranks in 32 bits.
+_MOST_SAMPLES = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,14 @@ class FeedOptions:
                 "batch_size must be an int >= 1, got None; Loader always makes batches, use "
                 "batch_size=1 or batch_sampler"
             )
-        check_int("batch_size", self.batch_size, least=1)
-        for name in ("drop_last", "shuffle"):
-            value = getattr(self, name)
-            if not isinstance(value, bool) and not (name == "shuffle" and value is None):
-                raise TypeError(f"{name} must be True or False, got {value!r}")
+        _take_int(self, "batch_size", least=1)
+        check_flag("drop_last", self.drop_last)
+        if self.shuffle is not None:
+            check_flag("shuffle", self.shuffle)
         self._check_samplers()
-        self._check_last_batch()
         self._check_seed()
         self._check_rank()
+        self._check_last_batch()
 
     @property
     def pushed(self) -> bool:
@@ -136,7 +136,7 @@ class FeedOptions:
                 f"generator must be a torch.Generator, got {type(self.generator).__name__}"
             )
         if self.seed is not None:
-            check_int("seed", self.seed, least=0, most=(1 << 63) - 1)
+            _take_int(self, "seed", least=0, most=(1 << 63) - 1)
             if self.generator is not None:
                 raise ValueError(
                     f"generator draws the seed, so it excludes seed={self.seed}; give one of them"
@@ -148,8 +148,13 @@ class FeedOptions:
                 f"rank={self.rank} and world_size={self.world_size} must be given together"
             )
         if self.rank is not None and self.world_size is not None:
-            check_int("world_size", self.world_size, least=1)
-            check_int("rank", self.rank, least=0, most=self.world_size - 1)
+            _take_int(self, "world_size", least=1)
+            _take_int(self, "rank", least=0, most=self.world_size - 1)
+        if self.batch_size * (self.world_size or 1) > _MOST_SAMPLES:
+            raise ValueError(
+                f"batch_size must stay below 2^32 over all ranks, got {self.batch_size} with "
+                f"world_size={self.world_size or 1}"
+            )
 
 
 @dataclass(frozen=True)
@@ -179,15 +184,15 @@ class SampleOptions:
             )
         check_choice("orientation", self.orientation, ("apply", "ignore"))
         check_choice("truncated", self.truncated, ("error", "accept"))
-        check_int("max_pixels", self.max_pixels, least=1)
+        _take_int(self, "max_pixels", least=1)
         check_offered("mode", self.mode, "RGB", ("unchanged", "index", "L", "GRAY"))
         check_offered("fidelity", self.fidelity, "full", ("fast",))
         if self.decoders not in (None, "cpu"):
             raise NotImplementedError(
                 f'decoders={self.decoders!r} is not offered; leave it out or use "cpu"'
             )
-        if self.deterministic not in (None, True, False):
-            raise TypeError(f"deterministic must be True or False, got {self.deterministic!r}")
+        if self.deterministic is not None:
+            check_flag("deterministic", self.deterministic)
 
     def recipe(self) -> dict[str, Any]:
         """The core's recipe."""
@@ -223,25 +228,32 @@ class EngineOptions:
     def __post_init__(self) -> None:
         """Checks the values."""
         if self.num_workers is not None:
-            check_int("num_workers", self.num_workers, least=0, most=4096)
+            _take_int(self, "num_workers", least=0, most=4096)
         if self.prefetch_factor is not None:
-            check_int("prefetch_factor", self.prefetch_factor, least=1, most=4096)
+            _take_int(self, "prefetch_factor", least=1, most=4096)
             if self.num_workers == 0:
                 raise ValueError(
                     f"prefetch_factor={self.prefetch_factor} needs threads, got num_workers=0; "
                     "leave prefetch_factor out or use num_workers >= 1"
                 )
         for name in ("pin_memory", "persistent_workers"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        if not isinstance(self.timeout, (int, float)) or not 0 <= self.timeout < math.inf:
-            raise ValueError(f"timeout must be seconds >= 0 (0: wait), got {self.timeout!r}")
+            check_flag(name, getattr(self, name))
+        right = "timeout must be seconds >= 0 (0: wait)"
+        if isinstance(self.timeout, bool) or not isinstance(self.timeout, numbers.Real):
+            raise TypeError(f"{right}, got {self.timeout!r}")
+        if not 0 <= self.timeout <= _LONGEST_S:
+            raise ValueError(f"{right}, got {self.timeout!r:.80}")
+        object.__setattr__(self, "timeout", float(self.timeout))
         check_choice("on_error", self.on_error, ("raise", "skip", "replace"))
         if self.max_errors is not None:
-            check_int("max_errors", self.max_errors, least=0)
+            _take_int(self, "max_errors", least=0)
         object.__setattr__(self, "memory_budget", parse_bytes("memory_budget", self.memory_budget))
         if self.quarantine is not None:
+            if not isinstance(self.quarantine, (str, os.PathLike)):
+                raise TypeError(f"quarantine must be the name of a file, got {self.quarantine!r}")
             log = Path(self.quarantine).absolute()
+            if "\0" in str(log):
+                raise ValueError(f"quarantine must be the name of a file, got {str(log)!r}")
             if not log.parent.is_dir() or log.is_dir():
                 raise FileNotFoundError(
                     f"quarantine must be a file in an existing folder, got {self.quarantine!s}"
@@ -264,46 +276,21 @@ class EngineOptions:
         }
 
     def _check_device(self) -> None:
-        devices = self.device.values() if isinstance(self.device, dict) else [self.device]
+        devices = list(self.device.values()) if isinstance(self.device, dict) else [self.device]
+        if not devices:
+            raise ValueError('device must be "cpu", or a dict of one by field, got {}')
         for device in devices:
-            if torch.device(device).type != "cpu":
+            try:
+                kind = torch.device(device).type
+            except (RuntimeError, TypeError):
+                raise ValueError(f'device must be "cpu", got {device!r}') from None
+            if kind != "cpu":
                 raise NotImplementedError(
                     f'device={str(device)!r} is not offered by this version; use device="cpu", '
                     "pin_memory=True and batch.to(device, non_blocking=True)"
                 )
 
 
-def check_int(argument: str, value: object, *, least: int, most: int = _MOST) -> None:
-    """Refuses what is not an int in range."""
-    right = f">= {least}" if most == _MOST else f"in {least}..{most}"
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{argument} must be an int {right}, got {value!r}")
-    if not least <= value <= most:
-        raise ValueError(f"{argument} must be an int {right}, got {value}")
-
-
-def check_choice(argument: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuses what is not one of the choices."""
-    if value not in choices:
-        right = ", ".join(f'"{choice}"' for choice in choices)
-        raise ValueError(f"{argument} must be one of {right}, got {value!r}")
-
-
-def check_offered(argument: str, value: object, offered: str, later: tuple[str, ...]) -> None:
-    """Refuses what is not offered, apart from what is not known at all."""
-    if value == offered:
-        return
-    kind = NotImplementedError if value in later else ValueError
-    raise kind(f'{argument}={value!r} is not offered; use {argument}="{offered}"')
-
-
-def parse_bytes(argument: str, value: object) -> int:
-    """Bytes from an int, or from text such as ``"2GiB"`` or ``"512MB"`` (1 KB is 1024 bytes)."""
-    if isinstance(value, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", value, re.IGNORECASE)
-        if found is None:
-            raise ValueError(f'{argument} must be bytes, or text such as "2GiB", got {value!r}')
-        value = int(float(found.group(1)) * _UNITS[found.group(2).upper()])
-    check_int(argument, value, least=1)
-    assert isinstance(value, int)
-    return value
+def _take_int(options: object, name: str, **limits: int) -> None:
+    """Checks an option and keeps it as an int, whatever kind of integer it was."""
+    object.__setattr__(options, name, check_int(name, getattr(options, name), **limits))

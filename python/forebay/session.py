@@ -89,8 +89,6 @@ class Session:
         """
         reply, tensors = self._wait()
         if reply["kind"] == "end":
-            if self.pushed is not None:
-                self.pushed.raise_failure()
             raise StopIteration
         if self.pushed is not None:
             self.pushed.delivered()

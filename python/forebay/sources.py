@@ -330,6 +330,10 @@ def _pack_names(names: Sequence[Any]) -> tuple[Tensor, Tensor]:
 def _absolute_root(root: str | bytes | os.PathLike[str]) -> str:
     """An absolute path that can cross to the core as text."""
     absolute = os.path.abspath(os.fsdecode(root))
+    if "\0" in absolute:
+        raise ValueError(
+            f"root must be the name of a folder, got {absolute!r}, with a NUL character"
+        )
     try:
         absolute.encode()
     except UnicodeEncodeError:
@@ -342,6 +346,8 @@ def _absolute_root(root: str | bytes | os.PathLike[str]) -> str:
 
 def _read_list_file(path: Path) -> tuple[list[bytes], Any]:
     """Names and labels of a text file of ``path label`` lines."""
+    if "\0" in str(path):
+        raise ValueError(f"paths must be file names, got {str(path)!r}, with a NUL character")
     try:
         content = path.read_bytes()
     except IsADirectoryError:

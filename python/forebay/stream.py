@@ -37,10 +37,8 @@ class Window:
 
     def __iter__(self) -> Iterator[int]:
         """Ordinals, each with its record pulled."""
-        self._records = records = {}
-        for ordinal, record in enumerate(self.stream):
-            records[ordinal] = record
-            yield ordinal
+        self._records = {}
+        return _Pull(self.stream, self._records)
 
     def __getitem__(self, ordinal: int) -> Any:
         """A record that was pulled."""
@@ -60,6 +58,24 @@ class Window:
     def held(self) -> int:
         """Records that are kept."""
         return len(self._records)
+
+
+class _Pull:
+    """One walk over the stream; not a generator, which Ctrl-C in the stream's code would end."""
+
+    def __init__(self, stream: Iterable[Any], records: dict[int, Any]) -> None:
+        self._stream = iter(stream)
+        self._records = records
+        self._ordinal = 0
+
+    def __iter__(self) -> _Pull:
+        return self
+
+    def __next__(self) -> int:
+        record = next(self._stream)
+        ordinal, self._ordinal = self._ordinal, self._ordinal + 1
+        self._records[ordinal] = record
+        return ordinal
 
 
 class StreamSource(MapSource):

@@ -13,6 +13,8 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 
+from .checks import as_int
+
 __all__ = [
     "CenterCrop",
     "ColorJitter",
@@ -33,6 +35,8 @@ DTYPES = {
     torch.bfloat16: "bfloat16",
     torch.float32: "float32",
 }
+# Height and width of what the core makes.
+MAX_SIDE = 65_535
 INTERPOLATIONS = ("bilinear", "bicubic", "nearest", "nearest-exact")
 # Pillow's numbers, which torchvision accepts too.
 _PILLOW_INTERPOLATIONS = {0: "nearest", 2: "bilinear", 3: "bicubic"}
@@ -106,8 +110,10 @@ class Resize(Transform):
         if self.max_size is not None:
             if len(size) != 1:
                 raise self._wrong("max_size", self.max_size, "None when size is (height, width)")
-            if not _is_int(self.max_size) or self.max_size <= size[0]:
+            longest = as_int(self.max_size)
+            if longest is None or longest <= size[0]:
                 raise self._wrong("max_size", self.max_size, f"an int above size {size[0]}")
+            self._set(max_size=longest)
         self._set(size=size, **_resampling(self))
 
 
@@ -137,10 +143,12 @@ class Crop(Transform):
     def __post_init__(self) -> None:
         """Checks the arguments."""
         for name in ("top", "left"):
-            if not _is_int(getattr(self, name)):
+            place = as_int(getattr(self, name))
+            if place is None:
                 raise self._wrong(name, getattr(self, name), "an int")
+            self._set(**{name: place})
         for name in ("height", "width"):
-            _sides(self, getattr(self, name), name)
+            self._set(**{name: _sides(self, getattr(self, name), name)[0]})
 
 
 @dataclass(frozen=True)
@@ -297,10 +305,6 @@ def interpolation_name(given: object) -> str | None:
     return name if name in INTERPOLATIONS else None
 
 
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _flag(owner: Transform, argument: str, value: object) -> bool:
     if isinstance(value, bool):
         return value
@@ -308,9 +312,10 @@ def _flag(owner: Transform, argument: str, value: object) -> bool:
 
 
 def _sides(owner: Transform, value: object, argument: str, least: int = 1) -> tuple[int, ...]:
-    sides = tuple(value) if isinstance(value, Sequence) else (value,)
-    if not sides or not all(_is_int(side) and least <= side <= 65_535 for side in sides):
-        raise owner._wrong(argument, value, f"an int of {least}..65535, or a sequence of them")
+    listed = tuple(value) if isinstance(value, Sequence) else (value,)
+    sides = tuple(side for side in map(as_int, listed) if side is not None)
+    if not sides or len(sides) < len(listed) or not least <= min(sides) <= max(sides) <= MAX_SIDE:
+        raise owner._wrong(argument, value, f"an int of {least}..{MAX_SIDE}, or a sequence of them")
     return sides
 
 

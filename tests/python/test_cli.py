@@ -8,6 +8,7 @@ import pytest
 
 from conftest import HANG_S
 from forebay.cli import main
+from images import jpeg, photo
 
 
 def test_doctor_tells_what_is_here(capsys):
@@ -33,6 +34,44 @@ def test_the_package_runs_as_a_module():
     )
     assert process.returncode == 0, process.stderr
     assert json.loads(process.stdout)["python"]
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Runs ``forebay check`` on one good image, with the shell's redirections."""
+    (tmp_path / "a.jpg").write_bytes(jpeg(photo(20, 30)))
+
+    def run(words):
+        return subprocess.run(
+            ["sh", "-c", f'"$0" -m forebay check "$1" {words}', sys.executable, str(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [(">&-", "stdout is closed"), (">/dev/full", "No space left"), ("2>&1 >&- | cat", "closed")],
+)
+@pytest.mark.parametrize("json_", ["", "--json"])
+def test_a_result_that_cannot_be_written_is_a_failure(shell, json_, where, words):
+    process = shell(f"{json_} {where}")
+    text = process.stderr + process.stdout
+    assert words in text
+    assert text.count("\n") == 1, text
+    assert process.returncode == (0 if "cat" in where else 1)
+
+
+def test_without_stderr_the_result_is_as_ever(shell):
+    process = shell("--json 2>&-")
+    assert process.returncode == 0
+    assert json.loads(process.stdout)["images"] == 1
+    assert shell("--max-pixels 0 2>&-").returncode == 1
+    assert shell("2>&- >&-").returncode == 1
 
 
 def test_every_command_has_help(capsys):

@@ -1,5 +1,6 @@
 """``forebay check``: what is broken and why, and what is strange."""
 
+import errno
 import io
 import json
 import os
@@ -117,6 +118,66 @@ def test_a_name_that_is_not_utf8(tmp_path, capsys):
     assert os.fsencode(got["strange"]["grey"][0]) == path
     assert main(["check", str(tmp_path)]) == 0
     assert "n\\xff.jpg" in capsys.readouterr().out
+
+
+def test_each_folder_is_looked_at_once_whatever_links_lead_there(tmp_path, capsys):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.jpg").write_bytes(jpeg(GREY))
+        for other in ("a", "b", "c"):
+            (tmp_path / name / f"to_{other}").symlink_to(tmp_path / other)
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    (tmp_path / "a" / "itself").symlink_to("itself")
+    (tmp_path / "a" / "gone").symlink_to("nowhere")
+    (tmp_path / "a" / "past").symlink_to("1.jpg/past")
+    status, got = report(capsys, tmp_path)
+    assert status == 0
+    assert got["strange"]["grey"] == [str(tmp_path / name / "1.jpg") for name in "abc"]
+
+
+def test_links_to_images_and_folders_elsewhere_are_followed(tmp_path, capsys):
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    (elsewhere / "deep").mkdir(parents=True)
+    (elsewhere / "deep" / "1.jpg").write_bytes(jpeg(GREY))
+    root.mkdir()
+    (root / "folder").symlink_to(elsewhere)
+    (root / "2.jpg").symlink_to(elsewhere / "deep" / "1.jpg")
+    (root / "gone.jpg").symlink_to("nowhere")
+    (root / "itself.jpg").symlink_to("itself.jpg")
+    status, got = report(capsys, root)
+    assert status == 1
+    assert got["images"] == 4
+    assert [fault["key"] for fault in got["broken"]] == [
+        str(root / name) for name in ("gone.jpg", "itself.jpg")
+    ]
+
+
+@pytest.mark.parametrize("words", [["check"], ["stats"], ["bench", "--data"]])
+def test_a_folder_that_cannot_be_listed_is_a_failure(tmp_path, capsys, monkeypatch, words):
+    (tmp_path / "a.jpg").write_bytes(jpeg(GREY))
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    hidden.chmod(0)
+    if os.access(hidden, os.R_OK):  # for root no folder is unreadable
+        scandir = os.scandir
+
+        def refusing(path):
+            if path == str(hidden):
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            return scandir(path)
+
+        monkeypatch.setattr(os, "scandir", refusing)
+    assert main([*words, str(tmp_path)]) == 1
+    assert f"Permission denied: '{hidden}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("file", ["/dev/full", "/none/bad.jsonl"])
+def test_a_quarantine_that_cannot_be_written_is_named(tmp_path, capsys, file):
+    (tmp_path / "cut.jpg").write_bytes(b"")
+    assert main(["check", str(tmp_path), "--quarantine", file]) == 1
+    text = capsys.readouterr().err
+    assert "--quarantine: No s" in text
+    assert file in text
 
 
 def test_says_what_it_found(tmp_path, capsys):

@@ -97,6 +97,38 @@ def test_labels_for_some_records_only_are_told():
     assert pipe._window.held() == 0
 
 
+class Interrupted(IterDataPipe):
+    """Is met by Ctrl-C once, before record ``at``."""
+
+    def __init__(self, count, at):
+        self.count = count
+        self.at = at
+        self.given = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.given == self.at:
+            self.at = None
+            raise KeyboardInterrupt
+        if self.given == self.count:
+            raise StopIteration
+        self.given += 1
+        return grey(self.given - 1)
+
+
+@pytest.mark.parametrize("at", [0, 1, 4, 17, 19])
+def test_ctrl_c_in_the_pipe_before_is_raised_and_loses_no_record(at):
+    iterator = iter(Interrupted(20, at).forebay(transforms=RECIPE, batch_size=4, num_workers=1))
+    labels = []
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            labels.append(check(*next(iterator)))
+    labels += [check(*batch) for batch in iterator]
+    assert [label for batch in labels for label in batch] == list(range(20))
+
+
 class Breaks(IterDataPipe):
     """Raises at a record while it is asked to."""
 

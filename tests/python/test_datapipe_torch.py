@@ -113,6 +113,12 @@ def test_apply_random_seed_makes_iterations_repeat(make):
     assert not equal(first[1], other[1])
 
 
+@pytest.mark.parametrize("seed", ["x", 1.5, None, True])
+def test_a_seed_that_is_no_int_is_told_at_once(make, seed):
+    with pytest.raises(TypeError, match="seed must be an int, got"):
+        make().set_seed(seed)
+
+
 def test_length_follows_the_pipe_before(make, paths):
     assert [len(make(count=count)) for count in (64, 63, 57, 1)] == [8, 8, 8, 1]
     assert [len(make(count=count, drop_last=True)) for count in (64, 63, 7)] == [8, 7, 0]

@@ -141,6 +141,22 @@ def test_ops_reject_wrong_handles():
             torch.ops.forebay.pipeline_next(handle, 0)
 
 
+def test_a_wrong_handle_is_called_by_what_was_expected():
+    other = torch.zeros(3, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="expected a scan handle"):
+        torch.ops.forebay.scan_poll(other, 0)
+    with pytest.raises(RuntimeError, match="expected a pipeline handle"):
+        torch.ops.forebay.pipeline_state(other)
+
+
+def test_a_message_goes_on_after_a_nul():
+    scan = _native.Scan("/no\0where", (".jpg",))
+    with pytest.raises(OSError, match=r"/no\\0where: .") as caught:
+        while scan.poll(50) is None:
+            pass
+    assert "\0" not in str(caught.value)
+
+
 def test_sample_errors_have_fields_and_pickle():
     failures = [Failure(3, 17, "a.jpg", "decode", "truncated"), Failure(5, 2, "b", "read", "gone")]
     error = forebay.SampleError(17, "a.jpg", "decode", "truncated", failures)

@@ -229,3 +229,9 @@ def test_skipping_without_valid_warns_once(damaged, make_loader):
 def test_truncated_accept_delivers_what_was_there(damaged, make_loader):
     loader = make_loader(damaged("half"), truncated="accept", transforms=[T.Resize((16, 16))])
     assert sum(len(images) for images, _ in loader) == 64
+
+
+def test_a_quarantine_that_cannot_be_written_is_named(damaged, make_loader):
+    loader = make_loader(damaged("empty"), quarantine="/dev/full")
+    with pytest.raises(OSError, match=r"quarantine: No space left on device: '/dev/full'"):
+        list(loader)

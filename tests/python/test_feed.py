@@ -63,8 +63,6 @@ def batches(feed, position=0, saved=None, stop=None):
         feed.pump(wire)
         if not wire.queue:
             assert wire.ended
-            if feed.failure is not None:
-                raise feed.failure
             break
         out.append(wire.queue.pop(0))
         feed.delivered()
@@ -121,8 +119,86 @@ def test_what_the_sampler_raises_comes_after_the_batches_before_it():
     feed.begin(0, None)
     feed.pump(wire)
     assert wire.queue == [[0], [1]]
+    for _ in range(2):
+        assert not wire.ended  # the epoch is not complete, so its state may not say so
+        feed.delivered()
+        if feed._pushed:
+            feed.pump(wire)
+    with pytest.raises(OSError, match="no more"):
+        feed.pump(wire)
+    assert not wire.ended
+    feed.pump(wire)
     assert wire.ended
-    assert str(feed.failure) == "no more"
+
+
+class Interrupted:
+    """An iterator of indices, or of batches, that Ctrl-C meets once before item ``at``."""
+
+    def __init__(self, items, at):
+        self.items = iter(items)
+        self.at = at
+        self.given = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.given == self.at:
+            self.at = None
+            raise KeyboardInterrupt
+        self.given += 1
+        return next(self.items)
+
+
+INTERRUPTED = {
+    "sampler": lambda at: {"sampler": Interrupted(range(7), at), "batch_size": 2},
+    "batch_sampler": lambda at: {"batch_sampler": Interrupted([[0, 1], [2, 3], [4, 5], [6]], at)},
+    "a batch": lambda at: {
+        "batch_sampler": [[0, 1], Interrupted([2, 3], at % 2), iter([4, 5]), [6]]
+    },
+}
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("where", INTERRUPTED)
+def test_ctrl_c_in_the_sampler_is_raised_and_loses_no_batch(where, at):
+    feed, wire, out, raised = make(**INTERRUPTED[where](at)), Wire(), [], 0
+    for _ in range(2):  # at the first index, beginning is what is interrupted
+        try:
+            feed.begin(0, None)
+            break
+        except KeyboardInterrupt:
+            raised += 1
+    while wire.queue or not wire.ended:
+        try:
+            feed.pump(wire)
+        except KeyboardInterrupt:
+            raised += 1
+            continue
+        if wire.queue:
+            out.append(wire.queue.pop(0))
+            feed.delivered()
+    assert out == [[0, 1], [2, 3], [4, 5], [6]]
+    assert raised == 1
+
+
+def test_a_generator_that_ctrl_c_ended_is_no_end_of_the_epoch():
+    def sampler():
+        yield from range(5)
+        raise KeyboardInterrupt
+
+    feed, wire = make(sampler=sampler(), batch_size=2), Wire()
+    feed.begin(0, None)
+    with pytest.raises(KeyboardInterrupt):
+        feed.pump(wire)
+    feed.pump(wire)
+    assert wire.queue == [[0, 1], [2, 3]]
+    for _ in wire.queue:
+        feed.delivered()
+    with pytest.raises(RuntimeError, match="ended at the KeyboardInterrupt") as caught:
+        feed.pump(wire)
+    assert isinstance(caught.value.__cause__, KeyboardInterrupt)
+    assert not wire.ended
 
 
 def test_a_batch_that_is_none_is_no_end():

@@ -1,6 +1,8 @@
 """``forebay.nodes.LoaderNode``: a Loader among torchdata's nodes, resumed to the batch (RES-1)."""
 
+import copy
 import json
+import pickle
 
 import pytest
 import torch
@@ -88,6 +90,80 @@ def test_what_follows_a_saved_state_is_as_if_it_had_not_stopped(make_node, epoch
     rest = epochs[0][taken:]
     for expected in ([rest] if rest else []) + epochs[1:]:
         assert same(list(resumed), expected)
+
+
+@pytest.mark.parametrize("taken", range(2 * BATCHES + 4))
+@pytest.mark.parametrize("stop", ["CYCLE_UNTIL_ALL_DATASETS_EXHAUSTED", "ALL_DATASETS_EXHAUSTED"])
+def test_a_mixture_goes_on_exactly_wherever_it_was_saved(paths, stop, taken):
+    def mixture():
+        sources = {
+            name: forebay.FileList(listed, labels=[number] * len(listed))
+            for number, (name, listed) in enumerate({"a": paths[:16], "b": paths[16:24]}.items())
+        }
+        made = {
+            name: LoaderNode(
+                forebay.Loader(
+                    source, transforms=[T.Resize((8, 8))], batch_size=2, fields=("label", "index")
+                )
+            )
+            for name, source in sources.items()
+        }
+        weights = {"a": 1.0, "b": 1.0}
+        return nodes.MultiNodeWeightedSampler(made, weights, getattr(nodes.StopCriteria, stop))
+
+    def listed(node):
+        return [[part.tolist() for part in batch] for batch in node]
+
+    def close(node):
+        for source in node.source_nodes.values():
+            source.loader.close()
+
+    node, again = mixture(), mixture()
+    expected = listed(node)
+    begun = [[part.tolist() for part in next(again)] for _ in range(min(taken, len(expected)))]
+    resumed = mixture()
+    resumed.reset(again.state_dict())
+    assert begun + listed(resumed) == expected
+    for one in (node, again, resumed):
+        close(one)
+
+
+@pytest.mark.parametrize("json_", [False, True])
+def test_a_state_from_an_epochs_end_gives_no_batch_before_the_next_reset(make_node, epochs, json_):
+    node = make_node()
+    for _ in range(BATCHES):
+        next(node)
+    state = node.state_dict()
+    for resumed in (make_node(), node):
+        resumed.reset(json.loads(json.dumps(state)) if json_ else state)
+        assert resumed.state_dict() == state
+        assert list(resumed) == []
+        assert resumed.state_dict() == state
+        resumed.reset()
+        assert same(list(resumed), epochs[1])
+
+
+COPIES = [copy.deepcopy, lambda node: pickle.loads(pickle.dumps(node))]
+
+
+@pytest.mark.parametrize("taken", [None, 0, 1, 5, BATCHES])
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_goes_on_where_the_node_stands(make_node, epochs, copied, taken):
+    node = make_node()
+    if taken is not None:
+        node.reset()
+    for _ in range(taken or 0):
+        next(node)
+    one, other, third = copied(node), copied(copied(node)), copied(node)
+    assert one.state_dict() == node.state_dict()
+    for each in (node, one, other):
+        assert same(list(each), epochs[0][taken or 0 :])
+        each.reset()
+        assert same(list(each), epochs[1])
+    third.reset()
+    assert same(list(third), epochs[taken is not None])
+    for each in (one, other, third):
+        each.loader.close()
 
 
 def test_resuming_with_other_batches_gives_the_same_samples(make_node):

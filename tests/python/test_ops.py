@@ -82,6 +82,10 @@ def test_wrong_options_are_named():
         ops.decode_image(data, mode="CMYK")
     with pytest.raises(ValueError, match="orientation"):
         ops.decode_image(data, orientation="sideways")
+    with pytest.raises(ValueError, match="mode=None"):
+        ops.decode_image(data, mode=None)
+    with pytest.raises(ValueError, match=r"orientation must be .* got True"):
+        ops.decode_image(data, orientation=True)
 
 
 def test_a_strided_input_is_read_right():

@@ -1,5 +1,6 @@
 """``decode_resized_crop`` and ``resized_crop_normalize``: torchvision v2's pixels, bit for bit."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -133,6 +134,23 @@ def test_memory_formats_give_the_same(images, threads):
     assert planar.is_contiguous()
 
 
+def test_flips_are_what_torch_takes_for_true():
+    images = torch.stack([torch.from_numpy(photo(8, 8)).permute(2, 0, 1)] * 4)
+    bytes_ = torch.tensor([0, 1, 2, 255], dtype=torch.uint8)
+    batches = [
+        ops.resized_crop_normalize(images, size=8, mean=MEAN, std=STD, flip=flip)
+        for flip in (bytes_.view(torch.bool), bytes_ != 0)
+    ]
+    assert torch.equal(*batches)
+
+
+def test_wrong_offsets_of_the_op_say_which():
+    data, _ = packed(ENCODED)
+    for wrong in ([0, len(data) + 1], [len(data) + 1] * 2, [-1, 4], [0, 9, 8]):
+        with pytest.raises(ValueError, match=rf"within 0..{len(data)}, .* got offsets\[\d\] = "):
+            ops.decode_resized_crop(data, size=8, offsets=torch.tensor(wrong))
+
+
 def test_no_items_give_a_batch_of_none():
     crops, ok = ops.decode_resized_crop([], size=(4, 6), strict=False)
     assert (crops.shape, crops.dtype) == ((0, 3, 4, 6), torch.uint8)
@@ -158,6 +176,23 @@ def test_no_items_give_a_batch_of_none():
         ({"interpolation": "lanczos"}, ValueError, "interpolation must be one of bilinear"),
         ({"orientation": "sideways"}, ValueError, "orientation"),
         ({"threads": -1}, ValueError, "threads"),
+        ({"size": None}, TypeError, "size must be .* got None"),
+        ({"size": 8.5}, TypeError, "size must be .* got 8.5"),
+        ({"size": (8, 8.5)}, TypeError, "size must be"),
+        ({"size": True}, TypeError, "size must be"),
+        ({"size": "88"}, TypeError, "size must be .* got '88'"),
+        ({"size": {8, 9}}, TypeError, "size must be"),
+        ({"size": [[8], [8]]}, TypeError, "size must be"),
+        ({"size": 2**63}, ValueError, "size must be"),
+        ({"antialias": "no"}, TypeError, "antialias must be True or False, got 'no'"),
+        ({"strict": "no"}, TypeError, "strict must be True or False, got 'no'"),
+        ({"orientation": True}, ValueError, "orientation must be one of"),
+        ({"threads": None}, TypeError, "threads must be an int >= 0"),
+        (
+            {"encoded": [*ENCODED[:4], ENCODED[4].repeat(2)[::2]]},
+            TypeError,
+            r"encoded\[4\] must be contiguous",
+        ),
         ({"offsets": torch.tensor([0])}, TypeError, "leave offsets out"),
         ({"encoded": ENCODED[0]}, TypeError, "offsets must say where"),
     ],
@@ -177,6 +212,20 @@ def test_wrong_offsets_are_told(offsets):
         )
 
 
+def test_no_offsets_at_all_are_told_with_boxes_too():
+    data, none = packed(ENCODED)[0], torch.empty(0, dtype=torch.int64)
+    with pytest.raises(ValueError, match=r"offsets must hold one number more .* got none"):
+        ops.decode_resized_crop(data, BOXES, size=8, offsets=none)
+
+
+def test_integers_of_numpys_are_ints():
+    expected = ops.decode_resized_crop(ENCODED, size=(8, 9), threads=2)
+    for size in ((np.int64(8), np.uint8(9)), np.array([8, 9]), torch.tensor([8, 9])):
+        batch = ops.decode_resized_crop(ENCODED, size=size, threads=np.int32(2))
+        assert torch.equal(batch, expected)
+    assert ops.decode_resized_crop(ENCODED, size=np.int64(8)).shape[2:] == (8, 8)
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "words"),
     [
@@ -189,6 +238,15 @@ def test_wrong_offsets_are_told(offsets):
         ({"flip": torch.zeros(2)}, TypeError, "flip must be a torch.bool tensor"),
         ({"flip": True}, TypeError, "flip"),
         ({"mean": (0.5,)}, ValueError, "mean must hold 3 numbers"),
+        ({"mean": 0.5}, TypeError, "mean must hold 3 numbers.* got 0.5"),
+        ({"mean": None}, TypeError, "mean must hold 3 numbers.* got None"),
+        ({"mean": "123"}, TypeError, "mean must hold 3 numbers.* got '123'"),
+        ({"mean": ("1", "2", "3")}, TypeError, "mean must hold 3 numbers"),
+        ({"mean": (10**400, 0, 0)}, ValueError, "mean must hold 3 numbers"),
+        ({"mean": (1e39, 0, 0)}, ValueError, "mean must hold 3 numbers, finite"),
+        ({"mean": (float("nan"), 0, 0)}, ValueError, "mean must hold 3 numbers, finite"),
+        ({"std": [[1, 1, 1]]}, TypeError, "std must hold 3 numbers"),
+        ({"antialias": 1}, TypeError, "antialias must be True or False"),
         ({"std": (0.5, 0.0, 0.5)}, ValueError, "std must be positive"),
         ({"dtype": torch.uint8}, ValueError, "dtype must be one of"),
         ({"dtype": "float32"}, TypeError, "dtype must be one of"),

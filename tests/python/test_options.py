@@ -1,13 +1,16 @@
 """The Loader's keywords: values, defaults and contradictions are told at once, by name."""
 
+import json
 import pickle
 
+import numpy as np
 import pytest
 import torch
 
 import forebay
 from forebay import transforms as T
-from forebay.options import EngineOptions, FeedOptions, SampleOptions, parse_bytes
+from forebay.checks import parse_bytes
+from forebay.options import EngineOptions, FeedOptions, SampleOptions
 
 CROP = [T.CenterCrop(8)]
 
@@ -23,6 +26,30 @@ def source():
         ({"batch_size": 0}, ValueError, ["batch_size", "0", ">= 1"]),
         ({"batch_size": None}, ValueError, ["batch_size", "None", "batch_sampler"]),
         ({"batch_size": 2.0}, TypeError, ["batch_size", "2.0"]),
+        ({"batch_size": np.float64(2)}, TypeError, ["batch_size", "2.0"]),
+        ({"batch_size": np.True_}, TypeError, ["batch_size", "True"]),
+        ({"batch_size": 1 << 32}, ValueError, ["batch_size", "2^32", "4294967296"]),
+        (
+            {"batch_size": 1 << 20, "rank": 0, "world_size": 1 << 12},
+            ValueError,
+            ["batch_size", "2^32", "world_size=4096"],
+        ),
+        ({"world_size": 1 << 70, "rank": 0}, ValueError, ["world_size"]),
+        ({"num_workers": 5000}, ValueError, ["num_workers", "0..4096", "5000"]),
+        ({"prefetch_factor": 1 << 40}, ValueError, ["prefetch_factor", "1..4096"]),
+        ({"timeout": True}, TypeError, ["timeout", "seconds", "True"]),
+        ({"timeout": "1"}, TypeError, ["timeout", "seconds", "'1'"]),
+        ({"timeout": float("nan")}, ValueError, ["timeout", "nan"]),
+        ({"timeout": 10**400}, ValueError, ["timeout", "1000"]),
+        ({"memory_budget": "9" * 400}, ValueError, ["memory_budget"]),
+        ({"device": {}}, ValueError, ["device", "{}", "cpu"]),
+        ({"device": "gpu"}, ValueError, ["device", "gpu", "cpu"]),
+        ({"device": {"image": None}}, ValueError, ["device", "None", "cpu"]),
+        ({"deterministic": 1}, TypeError, ["deterministic", "1"]),
+        ({"quarantine": 3}, TypeError, ["quarantine", "3"]),
+        ({"quarantine": "a\0b"}, ValueError, ["quarantine", r"a\x00b"]),
+        ({"mode": True}, ValueError, ["mode", "True", "RGB"]),
+        ({"orientation": np.array([1, 2])}, ValueError, ["orientation", "apply"]),
         ({"sampler": [0, 1], "shuffle": True}, ValueError, ["sampler", "shuffle"]),
         ({"batch_sampler": [[0]], "batch_size": 2}, ValueError, ["batch_sampler", "batch_size=2"]),
         ({"batch_sampler": [[0]], "shuffle": True}, ValueError, ["batch_sampler", "shuffle"]),
@@ -73,6 +100,39 @@ def test_wrong_keywords_are_named(source, keywords, error, words):
         forebay.Loader(source, **{"transforms": CROP, **keywords})
     for word in words:
         assert word in str(caught.value)
+
+
+def test_integers_of_numpys_are_ints(paths):
+    options = {
+        "transforms": [T.Resize(np.int32(9), max_size=np.int64(20)), T.Crop(*np.arange(4) + 1)],
+        "batch_size": np.int64(4),
+        "num_workers": np.int16(1),
+        "prefetch_factor": np.uint8(2),
+        "seed": np.uint32(7),
+        "rank": np.int64(0),
+        "world_size": np.int64(1),
+        "max_pixels": np.int64(10**8),
+        "memory_budget": np.int64(1 << 28),
+        "max_errors": np.int64(3),
+        "timeout": np.float32(60),
+    }
+    plain = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in options.items()
+    } | {"transforms": [T.Resize(9, max_size=20), T.Crop(1, 2, 3, 4)]}
+    batches = []
+    for given in (options, plain):
+        with forebay.Loader(forebay.FileList(paths), shuffle=True, **given) as loader:
+            loader.set_epoch(np.int64(2))
+            batches.append(list(loader))
+            assert json.loads(json.dumps(loader.state_dict()))["epoch"] == 3
+    assert all(map(torch.equal, *batches))
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(1.5, TypeError), ("1", TypeError), (-1, ValueError)])
+def test_a_wrong_epoch_is_told(source, epoch, error):
+    with pytest.raises(error, match="epoch must be an int in 0"):
+        forebay.Loader(source, transforms=CROP).set_epoch(epoch)
 
 
 def test_quarantine_in_a_missing_folder_is_refused(source, tmp_path):

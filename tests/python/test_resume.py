@@ -79,6 +79,77 @@ def test_states_at_the_edges(make):
     assert taken(iter(resumed))[1] == expected
 
 
+class Interrupted(RandomSampler):
+    """Raises at its eleventh index, once, in a generator or in an iterator that lives on."""
+
+    def __init__(self, *arguments, lives_on, error, **keywords):
+        super().__init__(*arguments, **keywords)
+        self.lives_on = lives_on
+        self.error = error
+
+    def __iter__(self):
+        indices = super().__iter__()
+        return self.Living(self, indices) if self.lives_on else self.generator_over(indices)
+
+    def generator_over(self, indices):
+        for place, index in enumerate(indices):
+            if place == 10:
+                self.interrupt()
+            yield index
+
+    def interrupt(self):
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+    class Living:
+        def __init__(self, sampler, indices):
+            self.sampler = sampler
+            self.rest = enumerate(indices)
+            self.place = 0
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            self.place += 1
+            if self.place == 11:
+                self.sampler.interrupt()
+            return next(self.rest)[1]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("lives_on", [False, True])
+def test_the_state_after_an_exception_in_the_sampler_goes_on_with_the_next_batch(
+    make, lives_on, error
+):
+    def sampler(error=None):
+        generator = torch.Generator().manual_seed(4)
+        return Interrupted(range(32), generator=generator, lives_on=lives_on, error=error)
+
+    expected = taken(iter(make(sampler=sampler(), batch_size=2)))[1]
+    loader = make(sampler=sampler(error), batch_size=2)
+    iterator, got = iter(loader), []
+    with pytest.raises(error):
+        while True:
+            got += taken(iterator, 1)[1]
+    state = saved(loader)
+    assert (state["epoch"], state["position"]) == (0, len(got))
+    resumed = make(sampler=sampler(), batch_size=2)
+    resumed.load_state_dict(state)
+    assert got + taken(iter(resumed))[1] == expected
+    if error is KeyboardInterrupt and lives_on:
+        assert got + taken(iterator)[1] == expected
+    elif error is KeyboardInterrupt:
+        with pytest.raises(RuntimeError, match="ended at the KeyboardInterrupt"):
+            while True:
+                got += taken(iterator, 1)[1]
+        assert saved(loader)["position"] == len(got) == 10
+    else:
+        assert got == expected[:10]
+        assert list(iterator) == []
+
+
 def test_the_padded_end_is_the_next_epochs_beginning(make):
     loader = make(batch_size=24, rank=2, world_size=3, fields=("image", "index", "valid"))
     for _ in loader:

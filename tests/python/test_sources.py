@@ -105,6 +105,19 @@ def test_missing_paths_are_told_at_once(make, tmp_path):
         make(tmp_path / "none")
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        forebay.ImageFolder,
+        forebay.FileList,
+        lambda name: forebay.FileList(["a.jpg"], root=name),
+    ],
+)
+def test_a_nul_in_a_name_is_told(make):
+    with pytest.raises(ValueError, match=r"got '/a\\x00b', with a NUL character"):
+        make("/a\0b")
+
+
 def test_a_folder_equals_torchvisions(tmp_path):
     datasets = pytest.importorskip("torchvision.datasets")
     write_folder(tmp_path, classes=3, per_class=2)

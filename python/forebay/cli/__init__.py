@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import contextlib
 from collections.abc import Sequence
 
 from . import bench, check, demo, doctor, stats
-from .output import fail
+from .output import fail, settle
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,9 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         status: int = arguments.run(arguments)
+        settle()
+        return status
     except KeyboardInterrupt:
         return fail("interrupted", status=130)
     except (OSError, ValueError, ImportError, NotImplementedError, RuntimeError) as error:
+        with contextlib.suppress(OSError):  # which may be why
+            settle()
         return fail(f"{arguments.command}: {error}")
-    sys.stdout.flush()
-    return status

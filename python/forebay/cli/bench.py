@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 from .. import machine
-from ..options import check_int
+from ..checks import check_int
 from . import plot, report
 from .cold import ColdFiles
 from .files import list_images
 from .measure import Job
-from .output import Progress, say, say_json
+from .output import Progress, say, say_json, written
 from .peers import PEERS, require
 from .pictures import camera_pictures
 from .recipes import RECIPES
@@ -189,7 +189,8 @@ def _write_record(
         "data": report.data_record(files),
         "report": result,
     }
-    Path(arguments.out).write_text(json.dumps(record, indent=2) + "\n")
+    with written("--out", arguments.out):
+        Path(arguments.out).write_text(json.dumps(record, indent=2) + "\n")
 
 
 def _command(arguments: argparse.Namespace) -> str:

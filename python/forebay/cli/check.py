@@ -7,11 +7,11 @@ import contextlib
 import json
 import time
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 from . import files
 from .files import Finding
-from .output import say, say_json
+from .output import say, say_json, written
 
 HUGE_PIXELS = 16_000_000
 _FORMATS = {".jpg": "jpeg", ".jpeg": "jpeg", ".png": "png"}
@@ -50,8 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
             if "reason" in finding:
                 broken.append({"key": file, **finding})
                 if quarantine is not None:
-                    quarantine.write(json.dumps(broken[-1]) + "\n")
-                    quarantine.flush()
+                    with written("--quarantine", arguments.quarantine):
+                        quarantine.write(json.dumps(broken[-1]).encode() + b"\n")
                 continue
             good += 1
             size += finding["bytes"]
@@ -90,9 +90,12 @@ def strangeness(file: str, finding: Finding) -> list[str]:
     return [kind for kind, true in found.items() if true]
 
 
-def _lines(file: str | None) -> contextlib.AbstractContextManager[IO[str] | None]:
-    """A text file, written anew; None without a name."""
-    return open(file, "w") if file else contextlib.nullcontext()
+def _lines(file: str | None) -> contextlib.AbstractContextManager[BinaryIO | None]:
+    """A file of lines, written anew; None without a name."""
+    if not file:
+        return contextlib.nullcontext()
+    with written("--quarantine", file):
+        return open(file, "wb", buffering=0)
 
 
 def _say(

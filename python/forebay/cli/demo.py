@@ -13,8 +13,8 @@ import torch
 
 from .. import ImageFolder, Loader
 from .. import transforms as T
+from ..checks import check_int
 from ..machine import usable_cores
-from ..options import check_int
 from .output import Progress, say, say_json
 from .photos import write_photos
 from .recipes import RECIPES

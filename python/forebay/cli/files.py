@@ -1,8 +1,14 @@
-"""Finding image files, and looking at all of them with threads of the core's decoder."""
+"""Finding image files, and looking at all of them with threads of the core's decoder.
+
+**Invariants**
+- Everything below the folder is looked at, or the command fails: what cannot be listed is an
+  OSError that names it.
+"""
 
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 from collections import deque
 from collections.abc import Iterator
@@ -10,7 +16,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from .. import _native, machine
-from ..options import DEFAULT_MAX_PIXELS, check_int
+from ..checks import check_int
+from ..options import DEFAULT_MAX_PIXELS
 from ..sources import IMG_EXTENSIONS
 from .output import Progress
 
@@ -22,18 +29,48 @@ Finding = dict[str, Any]
 
 
 def list_images(folder: str) -> list[str]:
-    """Images below a folder, at any depth, sorted."""
+    """Images below a folder, at any depth, links followed, sorted.
+
+    Each folder is entered once, under the shallowest of its names: links that form circles end, and
+    no image is counted twice by a folder's second name.
+
+    Raises:
+        OSError: a folder cannot be listed, or there is none.
+        ValueError: no image was found.
+    """
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"not a folder: {folder}")
-    files = [
-        os.path.join(where, name)
-        for where, _, names in os.walk(folder, followlinks=True)
-        for name in names
-        if name.lower().endswith(IMG_EXTENSIONS)
-    ]
+    files: list[str] = []
+    entered: set[tuple[int, int]] = set()
+    folders = [folder]
+    for where in folders:  # grows meanwhile
+        status = os.stat(where)
+        if (status.st_dev, status.st_ino) in entered:
+            continue
+        entered.add((status.st_dev, status.st_ino))
+        with os.scandir(where) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if _is_folder(entry):
+                    folders.append(entry.path)
+                elif _is_image(entry.name):
+                    files.append(entry.path)
     if not files:
         raise ValueError(f"found none of {', '.join(IMG_EXTENSIONS)} below {folder}")
     return sorted(files)
+
+
+def _is_image(name: str) -> bool:
+    return name.lower().endswith(IMG_EXTENSIONS)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        # A link to itself or past a file leads nowhere; an image is told when it is read.
+        if error.errno in (errno.ELOOP, errno.ENOTDIR) or _is_image(entry.name):
+            return False
+        raise
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

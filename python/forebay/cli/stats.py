@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 
 from . import files
 from .files import Finding
-from .output import fail, say, say_json
+from .output import complain, fail, say, say_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             total.add(finding)
     for fault in broken:
-        sys.stderr.write(f"left out: {fault}\n")
+        complain(f"left out: {fault}")
     if not total.images:
         return fail(f"stats: none of {len(broken)} files could be decoded")
     if arguments.json:

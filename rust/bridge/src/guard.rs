@@ -16,7 +16,8 @@ pub(crate) struct Error {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl std::fmt::Display) -> Self {
-        Self { kind, message: message.to_string() }
+        // C++ reads the text up to the first NUL; a path that somebody gave may hold one.
+        Self { kind, message: message.to_string().replace('\0', "\\0") }
     }
 
     /// The same error, saying what it is about.
@@ -59,6 +60,12 @@ mod tests {
     fn panics_become_internal_errors() {
         let error = guard::<()>(|| panic!("lost {}", 3)).unwrap_err();
         assert_eq!(error.to_string(), "X:internal error: lost 3; please report this");
+    }
+
+    #[test]
+    fn nothing_is_cut_off_at_a_nul() {
+        let error = Error::new(ErrorKind::Io, "a\0b: not found");
+        assert_eq!(error.to_string(), r"F:a\0b: not found");
     }
 
     #[test]

@@ -15,6 +15,8 @@ const MAGIC: i64 = 0x0046_4f52_4542_4159; // "FOREBAY"
 
 /// What a handle stands for.
 pub(crate) struct Table<T: 'static> {
+    /// What messages call it.
+    called: &'static str,
     current: AtomicPtr<Entries<T>>,
 }
 
@@ -36,8 +38,8 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Table<T> {
-    pub(crate) const fn new() -> Self {
-        Self { current: AtomicPtr::new(std::ptr::null_mut()) }
+    pub(crate) const fn new(called: &'static str) -> Self {
+        Self { called, current: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
     /// This process's entries. Those of a parent process are left alone for good: their lock may
@@ -80,32 +82,38 @@ impl<T> Table<T> {
 
     /// What `handle` names.
     pub(crate) fn get(&self, handle: &[i64]) -> Result<Arc<T>, Error> {
-        let (slot, generation) = parse(handle)?;
+        let (slot, generation) = self.parse(handle)?;
         match self.lock().filled.get(&slot) {
             Some((known, value)) if *known == generation => Ok(Arc::clone(value)),
             _ => Err(Error::new(
                 ErrorKind::Closed,
-                "the pipeline is closed, or was opened before this process was forked; \
-                 iterate the loader anew",
+                format!(
+                    "the {} is closed, or was opened before this process was forked; \
+                     iterate the loader anew",
+                    self.called
+                ),
             )),
         }
     }
 
     /// Forgets what `handle` names; `None` if that has happened already or in another process.
     pub(crate) fn remove(&self, handle: &[i64]) -> Result<Option<Arc<T>>, Error> {
-        let (slot, generation) = parse(handle)?;
+        let (slot, generation) = self.parse(handle)?;
         let mut slots = self.lock();
         if slots.filled.get(&slot).is_some_and(|(known, _)| *known == generation) {
             return Ok(slots.filled.remove(&slot).map(|(_, value)| value));
         }
         Ok(None)
     }
-}
 
-fn parse(handle: &[i64]) -> Result<(i64, i64), Error> {
-    match handle {
-        [MAGIC, slot, generation] => Ok((*slot, *generation)),
-        _ => Err(Error::new(ErrorKind::Type, "expected a pipeline handle, got another tensor")),
+    fn parse(&self, handle: &[i64]) -> Result<(i64, i64), Error> {
+        match handle {
+            [MAGIC, slot, generation] => Ok((*slot, *generation)),
+            _ => Err(Error::new(
+                ErrorKind::Type,
+                format!("expected a {} handle, got another tensor", self.called),
+            )),
+        }
     }
 }
 
@@ -120,14 +128,17 @@ mod tests {
 
     #[test]
     fn handles_are_looked_up_not_trusted() {
-        static TABLE: Table<&str> = Table::new();
+        static TABLE: Table<&str> = Table::new("scan");
         let handle = TABLE.insert("it");
         assert_eq!(TABLE.get(&handle).map(|value| *value), Ok("it"));
         let [magic, slot, generation] = handle;
         for wrong in [[magic, slot, generation ^ 1], [magic, slot + 1, generation]] {
             assert!(TABLE.get(&wrong).unwrap_err().to_string().starts_with("C:"));
         }
-        assert!(TABLE.get(&[1, 2, 3]).unwrap_err().to_string().starts_with("T:"));
+        assert_eq!(
+            TABLE.get(&[1, 2, 3]).unwrap_err().to_string(),
+            "T:expected a scan handle, got another tensor"
+        );
         assert!(TABLE.get(&[]).is_err());
         assert_eq!(TABLE.remove(&handle).unwrap().as_deref(), Some(&"it"));
         assert_eq!(TABLE.remove(&handle), Ok(None));

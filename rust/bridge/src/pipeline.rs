@@ -33,7 +33,7 @@ pub(crate) struct Pipeline {
     fingerprint: String,
 }
 
-pub(crate) static PIPELINES: Table<Pipeline> = Table::new();
+pub(crate) static PIPELINES: Table<Pipeline> = Table::new("pipeline");
 
 impl Pipeline {
     pub(crate) fn open(

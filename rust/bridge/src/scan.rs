@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A scan that runs in a thread of the engine's.
 pub(crate) type Scan = Background<Result<FolderScan, Error>>;
 
-pub(crate) static SCANS: Table<Scan> = Table::new();
+pub(crate) static SCANS: Table<Scan> = Table::new("scan");
 
 pub(crate) fn start(root: &str, extensions: Vec<String>) -> Result<Scan, Error> {
     let root = Path::new(root).to_owned();
