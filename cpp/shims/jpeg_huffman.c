@@ -253,8 +253,10 @@ static int64_t bits_left(const struct fb_huffman* huffman) {
   return 8 * ((int64_t)huffman->filled - (int64_t)huffman->used) + huffman->count;
 }
 
-/* The RSTn marker that is due must be next, with nothing but padding before it. */
-static enum fb_huffman_outcome pass_restart(struct fb_huffman* huffman, uint32_t interval) {
+/* The RSTn marker that is due must be next, with nothing but padding before it. Kept out of the
+ * caller, whose loop needs the registers. */
+static __attribute__((noinline)) enum fb_huffman_outcome pass_restart(struct fb_huffman* huffman,
+                                                                      uint32_t interval) {
   const uint8_t* raw = huffman->raw;
   if (bits_left(huffman) >= 8) {
     return FB_HUFFMAN_IMPOSSIBLE;
