@@ -253,24 +253,32 @@ static int64_t bits_left(const struct fb_huffman* huffman) {
   return 8 * ((int64_t)huffman->filled - (int64_t)huffman->used) + huffman->count;
 }
 
-/* The RSTn marker that is due must be next, with nothing but padding before it. */
-static int pass_restart(struct fb_huffman* huffman, uint32_t interval) {
+/* The RSTn marker that is due must be next, with nothing but padding before it. Kept out of the
+ * caller, whose loop needs the registers. */
+static __attribute__((noinline)) enum fb_huffman_outcome pass_restart(struct fb_huffman* huffman,
+                                                                      uint32_t interval) {
   const uint8_t* raw = huffman->raw;
-  if (!huffman->ended || bits_left(huffman) >= 8 || huffman->raw_end - raw < 2 || raw[0] != 0xff ||
+  if (bits_left(huffman) >= 8) {
+    return FB_HUFFMAN_IMPOSSIBLE;
+  }
+  if (!huffman->ended || huffman->raw_end - raw < 2 || raw[0] != 0xff ||
       raw[1] != 0xd0 + huffman->next_restart) {
-    return 0;
+    return FB_HUFFMAN_IRREGULAR;
   }
   huffman->next_restart = (huffman->next_restart + 1) & 7;
   huffman->restarts_to_go = interval;
   begin(huffman, raw + 2);
-  return 1;
+  return FB_HUFFMAN_READ;
 }
 
-int fb_huffman_decode_mcu(struct fb_huffman* huffman, uint32_t restart_interval,
-                          JBLOCKROW* blocks) {
+enum fb_huffman_outcome fb_huffman_decode_mcu(struct fb_huffman* huffman, uint32_t restart_interval,
+                                              JBLOCKROW* blocks) {
   if (restart_interval != 0) {
-    if (huffman->restarts_to_go == 0 && !pass_restart(huffman, restart_interval)) {
-      return 0;
+    if (huffman->restarts_to_go == 0) {
+      const enum fb_huffman_outcome outcome = pass_restart(huffman, restart_interval);
+      if (outcome != FB_HUFFMAN_READ) {
+        return outcome;
+      }
     }
     huffman->restarts_to_go--;
   }
@@ -283,11 +291,21 @@ int fb_huffman_decode_mcu(struct fb_huffman* huffman, uint32_t restart_interval,
     JCOEF* block = blocks != NULL ? *blocks[i] : nowhere;
     int32_t* dc = &huffman->dc[huffman->component[i]];
     if (!decode_block(&in, huffman->dc_of[i], huffman->ac_of[i], dc, block)) {
-      return 0;
+      return FB_HUFFMAN_IMPOSSIBLE;
     }
   }
   huffman->used = (size_t)(in.next - huffman->clean);
   huffman->bits = in.bits;
   huffman->count = in.count;
-  return bits_left(huffman) >= 0;
+  return bits_left(huffman) >= 0 ? FB_HUFFMAN_READ : FB_HUFFMAN_IRREGULAR;
+}
+
+/* `clean` has lost the stuffing, so its bytes that are left are counted back in the file, where
+ * among a scan's data 0 behind 0xff is always stuffing. */
+const uint8_t* fb_huffman_position(const struct fb_huffman* huffman) {
+  const uint8_t* raw = huffman->raw;
+  for (int64_t bytes = bits_left(huffman) / 8; bytes > 0; bytes--) {
+    raw -= raw[-1] == 0 && raw[-2] == 0xff ? 2 : 1;
+  }
+  return raw;
 }

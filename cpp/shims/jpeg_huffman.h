@@ -2,8 +2,9 @@
  *
  * libjpeg looks a code up and then fetches the value's bits; here one look-up gives run, value and
  * length for most coefficients. It gives the same coefficients or gives up: whatever is not clean
- * (a bad code, data that ends early, a marker out of place) ends the decode with
- * FB_JPEG_IRREGULAR, and the caller starts over with libjpeg's own reader, whose verdict counts.
+ * (a bad code, data that ends early, a marker out of place) ends the decode with FB_JPEG_IRREGULAR
+ * or FB_JPEG_IMPOSSIBLE, and the caller starts over with libjpeg's own reader, whose verdict
+ * counts.
  */
 #ifndef FOREBAY_JPEG_HUFFMAN_H
 #define FOREBAY_JPEG_HUFFMAN_H
@@ -59,12 +60,25 @@ struct fb_huffman {
   uint8_t clean[FB_HUFFMAN_PART + FB_HUFFMAN_MCU_BYTES + 8];
 };
 
+/* What came of an MCU. */
+enum fb_huffman_outcome {
+  FB_HUFFMAN_READ = 0,
+  FB_HUFFMAN_IRREGULAR = 1, /* legal or not: libjpeg knows */
+  /* What no encoder writes: an unknown code, or whole bytes that no block needs before a restart.
+   * libjpeg need not notice: its own quick reader takes an unknown code for a zero. */
+  FB_HUFFMAN_IMPOSSIBLE = 2
+};
+
 /* Takes over the scan that `info` is about to read: libjpeg will call `decode_mcu` in the place of
  * its own. 0 if the scan is not of the kind that can be taken over. */
 int fb_huffman_take_over(struct fb_huffman* huffman, j_decompress_ptr info,
                          boolean (*decode_mcu)(j_decompress_ptr, JBLOCKROW*));
 
-/* One MCU into `blocks` (zeroed before), or nowhere if NULL; 0 if the data is not clean. */
-int fb_huffman_decode_mcu(struct fb_huffman* huffman, uint32_t restart_interval, JBLOCKROW* blocks);
+/* One MCU into `blocks` (zeroed before), or nowhere if NULL. */
+enum fb_huffman_outcome fb_huffman_decode_mcu(struct fb_huffman* huffman, uint32_t restart_interval,
+                                              JBLOCKROW* blocks);
+
+/* The first of the file's bytes that no MCU has taken a bit from. */
+const uint8_t* fb_huffman_position(const struct fb_huffman* huffman);
 
 #endif

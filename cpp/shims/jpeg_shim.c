@@ -25,6 +25,7 @@ struct fb_jpeg {
   fb_jpeg_stop stop;
   const void* stop_context;
   char message[JMSG_LENGTH_MAX];
+  int took_over; /* `huffman` reads the scan */
   struct fb_huffman huffman;
 };
 
@@ -70,9 +71,11 @@ static void on_message(j_common_ptr info, int level) {
 
 static boolean fast_mcu(j_decompress_ptr info, JBLOCKROW* blocks) {
   struct fb_jpeg* jpeg = owner_of((j_common_ptr)info);
-  if (!fb_huffman_decode_mcu(&jpeg->huffman, info->restart_interval, blocks)) {
+  const enum fb_huffman_outcome outcome =
+      fb_huffman_decode_mcu(&jpeg->huffman, info->restart_interval, blocks);
+  if (outcome != FB_HUFFMAN_READ) {
     snprintf(jpeg->message, sizeof jpeg->message, "irregular Huffman data");
-    jpeg->status = FB_JPEG_IRREGULAR;
+    jpeg->status = outcome == FB_HUFFMAN_IRREGULAR ? FB_JPEG_IRREGULAR : FB_JPEG_IMPOSSIBLE;
     longjmp(jpeg->escape, 1);
   }
   return TRUE;
@@ -185,9 +188,7 @@ int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width, int careful,
   jpeg_crop_scanline(&jpeg->info, &crop_x, &crop_width);
   columns->x = crop_x;
   columns->width = crop_width;
-  if (!careful) {
-    fb_huffman_take_over(&jpeg->huffman, &jpeg->info, fast_mcu);
-  }
+  jpeg->took_over = !careful && fb_huffman_take_over(&jpeg->huffman, &jpeg->info, fast_mcu);
   return FB_JPEG_OK;
 }
 
@@ -227,6 +228,26 @@ int fb_jpeg_read_rows(struct fb_jpeg* jpeg, uint8_t* into, size_t stride, uint32
       return misuse(jpeg, "read past the last row");
     }
   }
+  return FB_JPEG_OK;
+}
+
+/* libjpeg's own reader holds up to eight bytes of data, and what it holds at the end it forgets
+ * without a word; ours gives them back, so that a single byte too many is a warning. */
+int fb_jpeg_finish(struct fb_jpeg* jpeg) {
+  if (!jpeg->open) {
+    return misuse(jpeg, "finish without open");
+  }
+  if (setjmp(jpeg->escape)) {
+    fb_jpeg_close(jpeg);
+    return jpeg->status;
+  }
+  if (jpeg->took_over) {
+    struct jpeg_source_mgr* source = jpeg->info.src;
+    const uint8_t* end = source->next_input_byte + source->bytes_in_buffer;
+    source->next_input_byte = fb_huffman_position(&jpeg->huffman);
+    source->bytes_in_buffer = (size_t)(end - source->next_input_byte);
+  }
+  jpeg_finish_decompress(&jpeg->info);
   return FB_JPEG_OK;
 }
 

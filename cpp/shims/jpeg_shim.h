@@ -18,7 +18,9 @@ enum fb_jpeg_status {
   FB_JPEG_MEMORY = 3,      /* malloc failed */
   FB_JPEG_STOPPED = 4,     /* `stop` said so */
   FB_JPEG_MISUSE = 5,      /* called out of order: a bug of ours */
-  FB_JPEG_IRREGULAR = 6    /* start over with `careful`: the fast reader met what is not clean */
+  /* Start over with `careful`: the fast reader met what is not clean, */
+  FB_JPEG_IRREGULAR = 6, /* for libjpeg to judge */
+  FB_JPEG_IMPOSSIBLE = 7 /* and damage, even if libjpeg does not warn about it */
 };
 
 /* Colours of the rows that come out. */
@@ -62,6 +64,10 @@ int fb_jpeg_skip_rows(struct fb_jpeg* jpeg, uint32_t rows);
 
 /* Writes the next `rows` rows, `stride` bytes apart; the caller has checked that they exist. */
 int fb_jpeg_read_rows(struct fb_jpeg* jpeg, uint8_t* into, size_t stride, uint32_t rows);
+
+/* After the last row: reads on to the end of the image, as jpeg_finish_decompress does. What is
+ * found there is counted as warnings; FB_JPEG_DAMAGED if libjpeg refuses it. */
+int fb_jpeg_finish(struct fb_jpeg* jpeg);
 
 /* Ends the image, finished or not, and frees what it took. Harmless when nothing is open. */
 void fb_jpeg_close(struct fb_jpeg* jpeg);

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import zlib
 
 import numpy as np
 import pytest
@@ -24,6 +25,27 @@ def cmyk():
     buffer = io.BytesIO()
     Image.fromarray(photo(40, 50)).convert("CMYK").save(buffer, "JPEG")
     return buffer.getvalue()
+
+
+def before_end(insert, **options):
+    """A JPEG with bytes between its data and the end of image."""
+    encoded = jpeg(photo(40, 50), **options)
+    return encoded[:-2] + insert + encoded[-2:]
+
+
+def scan_twice():
+    encoded = jpeg(photo(40, 50))
+    return encoded[:-2] + encoded[encoded.index(b"\xff\xda") :]
+
+
+def checksum():
+    """A PNG whose pixels have another Adler-32 than it says; the chunks' CRCs are right."""
+    encoded = bytearray(png(photo(40, 50)))
+    at = encoded.index(b"IDAT")
+    end = at + 4 + int.from_bytes(encoded[at - 4 : at], "big")
+    encoded[end - 1] ^= 1
+    encoded[end : end + 4] = zlib.crc32(encoded[at:end]).to_bytes(4, "big")
+    return bytes(encoded)
 
 
 def damaged():
@@ -48,6 +70,13 @@ BROKEN = {
     "empty.jpg": (lambda: b"", "empty file"),
     "page.jpg": (lambda: b"<html>not found</html>", "not an image"),
     "cut.png": (lambda: png(photo(40, 50))[:200], "truncated"),
+    "table.jpg": (lambda: before_end(b"\xff\xdb\0\x04\x0f\0"), "damaged JPEG: Bogus DQT index"),
+    "scans.jpg": (scan_twice, "damaged JPEG: Didn't expect more than one scan"),
+    "reserved.jpg": (
+        lambda: before_end(b"\xff\x05\0\x03\0", restart_marker_blocks=4),
+        "damaged JPEG: Unsupported marker type 0x05",
+    ),
+    "checksum.png": (checksum, "damaged PNG"),
 }
 
 
@@ -71,6 +100,15 @@ def test_what_is_strange_is_listed_but_no_failure(tmp_path, capsys, kind):
     status, got = report(capsys, tmp_path)
     assert status == 0, got
     assert got["strange"] == {one: [] for one in check.STRANGE} | {kind: [str(tmp_path / name)]}
+
+
+@pytest.mark.parametrize("count", [1, 20000])
+@pytest.mark.parametrize("options", [{}, {"optimize": True}, {"restart_marker_blocks": 4}])
+def test_bytes_between_the_last_row_and_the_end_are_warnings(tmp_path, capsys, count, options):
+    (tmp_path / "a.jpg").write_bytes(before_end(b"x" * count, **options))
+    status, got = report(capsys, tmp_path)
+    assert status == 0
+    assert got["strange"]["warnings"] == [str(tmp_path / "a.jpg")]
 
 
 def test_huge_is_more_than_16_megapixels(tmp_path, capsys):

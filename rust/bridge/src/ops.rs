@@ -128,6 +128,8 @@ pub(crate) fn decode_images(
         mode: parse_mode(mode)?,
         layout: Layout::Contiguous,
         apply_orientation: parse_orientation(orientation)?,
+        // Nobody sees the warnings, and a Loader does not look behind its crop (ERR-2).
+        to_end: false,
     };
     let slots: Vec<Mutex<Option<TensorOut>>> = encoded.iter().map(|_| Mutex::new(None)).collect();
     let outcomes = Outcomes::new();

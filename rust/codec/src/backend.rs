@@ -60,6 +60,7 @@ impl CpuBackend {
             limits: &self.limits,
             level: self.level,
             stop: &job.stop,
+            to_end: false,
         };
         with_scratch(|scratch| work.run(scratch, slot))
     }

@@ -33,11 +33,14 @@ pub struct Options {
     pub layout: Layout,
     /// Make the pixels upright by the EXIF orientation.
     pub apply_orientation: bool,
+    /// Read a JPEG behind its last row on to its end: damage there counts as warnings, and is an
+    /// error where libjpeg refuses it, although all pixels are there.
+    pub to_end: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { mode: Mode::Rgb, layout: Layout::Contiguous, apply_orientation: true }
+        Self { mode: Mode::Rgb, layout: Layout::Contiguous, apply_orientation: true, to_end: false }
     }
 }
 
@@ -89,7 +92,8 @@ pub fn decode_into(
         normalize: None,
     };
     let plan = whole(meta.size, orientation(meta, options.apply_orientation), write);
-    render_into(Pixels::Encoded(bytes), meta, &plan, limits, out).map(|report| report.warnings)
+    run(Input::Encoded(bytes), meta, &plan, limits, options.to_end, out)
+        .map(|report| report.warnings)
 }
 
 /// Where the pixels of [`render_into`] come from.
@@ -120,8 +124,19 @@ pub fn render_into(
         Pixels::Interleaved(pixels) => Input::Interleaved(pixels),
         Pixels::Planar(pixels) => Input::Planar(pixels),
     };
+    run(input, meta, plan, limits, false, out)
+}
+
+fn run(
+    input: Input<'_>,
+    meta: &ImageMeta,
+    plan: &ImagePlan,
+    limits: &Limits,
+    to_end: bool,
+    out: &mut [u8],
+) -> Result<RenderReport, Error> {
     let (level, stop) = (Level::best(), &Stop::default());
-    let work = Work { input, meta, plan, limits, level, stop };
+    let work = Work { input, meta, plan, limits, level, stop, to_end };
     with_scratch(|scratch| work.run(scratch, out))
 }
 

@@ -57,7 +57,10 @@ pub enum Error {
     Stopped,
     /// The fast Huffman reader met data that is not clean; libjpeg's own decides.
     #[error("irregular Huffman data")]
-    Irregular,
+    Irregular {
+        /// It is damage, even if libjpeg decodes it without a warning.
+        damaged: bool,
+    },
     /// Memory could not be had.
     #[error("out of memory: {what}")]
     Memory {
@@ -120,7 +123,7 @@ impl HasKind for Error {
             Self::TooLarge { .. } | Self::Invalid { .. } => ErrorKind::Invalid,
             Self::Stopped => ErrorKind::Closed,
             Self::Memory { .. } => ErrorKind::Memory,
-            Self::Irregular | Self::Internal { .. } => ErrorKind::Internal,
+            Self::Irregular { .. } | Self::Internal { .. } => ErrorKind::Internal,
         }
     }
 }

@@ -46,6 +46,7 @@ pub(crate) fn decode(
     let mut options = png::DecodeOptions::default();
     options.set_ignore_text_chunk(true);
     options.set_ignore_iccp_chunk(true);
+    options.set_ignore_adler32(false);
     let mut decoder =
         png::Decoder::new_with_options(Stoppable { bytes: Cursor::new(bytes), stop }, options);
     // The size has passed `Limits::max_pixels`; rows and chunks are small beside the image.

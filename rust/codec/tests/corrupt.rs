@@ -99,6 +99,26 @@ fn random_damage_never_panics_and_a_good_file_still_decodes() {
     }
 }
 
+/// A CRC of its own makes the chunk whole, so that only zlib's checksum tells.
+#[test]
+fn pngs_whose_pixels_have_another_checksum_are_refused() {
+    let mut file = png(SIZE, png::ColorType::Rgb, png::BitDepth::Eight, &picture(SIZE, 1));
+    let idat = file.windows(4).position(|name| name == b"IDAT").unwrap();
+    let length = u32::from_be_bytes(file[idat - 4..idat].try_into().unwrap()) as usize;
+    let end = idat + 4 + length;
+    file[end - 1] ^= 1;
+    let mut crc = !0_u32;
+    for &byte in &file[idat..end] {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
+        }
+    }
+    file[end..end + 4].copy_from_slice(&(!crc).to_be_bytes());
+    let error = decode(&file).unwrap_err();
+    assert!(error.to_string().starts_with("damaged PNG: "), "{error}");
+}
+
 #[test]
 fn tables_of_an_earlier_file_are_not_used() {
     let file = jpeg_of(SIZE, 1, Encoding::default());

@@ -8,6 +8,7 @@ pub(super) const UNSUPPORTED: c_int = 2;
 pub(super) const MEMORY: c_int = 3;
 pub(super) const STOPPED: c_int = 4;
 pub(super) const IRREGULAR: c_int = 6;
+pub(super) const IMPOSSIBLE: c_int = 7;
 
 pub(super) const COLOUR_CMYK: u32 = 1;
 
@@ -63,6 +64,7 @@ unsafe extern "C" {
         stride: usize,
         rows: u32,
     ) -> c_int;
+    pub(super) fn fb_jpeg_finish(jpeg: *mut Jpeg) -> c_int;
     pub(super) fn fb_jpeg_close(jpeg: *mut Jpeg);
     pub(super) fn fb_jpeg_message(jpeg: *const Jpeg) -> *const c_char;
     pub(super) fn fb_jpeg_warnings(jpeg: *const Jpeg) -> u32;

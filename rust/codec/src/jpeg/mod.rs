@@ -44,7 +44,7 @@ impl Decompressor {
     }
 
     /// Reads the header of `bytes` and starts decoding `region` of it into `band`. Unless
-    /// `careful`, any call may end with [`Error::Irregular`]: the caller then starts over.
+    /// `careful`, reading may end with [`Error::Irregular`]: the caller then starts over.
     pub(crate) fn rows<'a>(
         &'a mut self,
         bytes: &'a [u8],
@@ -102,7 +102,8 @@ impl Decompressor {
             ffi::UNSUPPORTED => Error::unsupported(format!("this kind of JPEG ({what})")),
             ffi::MEMORY => Error::Memory { what },
             ffi::STOPPED => Error::Stopped,
-            ffi::IRREGULAR => Error::Irregular,
+            ffi::IRREGULAR => Error::Irregular { damaged: false },
+            ffi::IMPOSSIBLE => Error::Irregular { damaged: true },
             _ => Error::internal(format!("libjpeg: {what}")),
         })
     }
@@ -173,6 +174,14 @@ impl Rows<'_> {
     pub(crate) fn warnings(&self) -> u32 {
         // SAFETY: `raw` is live.
         unsafe { ffi::fb_jpeg_warnings(self.owner.raw.as_ptr()) }
+    }
+
+    /// After the image's last row: reads on to its end, and counts the damage there. libjpeg's
+    /// refusal of what stands there is an error.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        // SAFETY: `raw` is live and open; the shim reports it if rows are left.
+        let status = unsafe { ffi::fb_jpeg_finish(self.owner.raw.as_ptr()) };
+        self.owner.check(status)
     }
 
     /// The next row; the slice begins with the region's pixels and may hold bytes behind them.

@@ -3,23 +3,23 @@
 //! Invariants: the verdict on the markers is the same whatever part of the image is decoded later
 //! (ERR-2); every byte is looked at once.
 
-use super::{check_size, exif};
+use super::{check_size, exif, tables};
 use crate::Error;
 use forebay_core::{Format, ImageMeta, Limits, Orientation, Size};
 
 const TEM: u8 = 0x01;
 const SOF_FIRST: u8 = 0xc0;
-const DHT: u8 = 0xc4;
+pub(super) const DHT: u8 = 0xc4;
 const JPG: u8 = 0xc8;
-const DAC: u8 = 0xcc;
+pub(super) const DAC: u8 = 0xcc;
 const RST_FIRST: u8 = 0xd0;
 const RST_LAST: u8 = 0xd7;
 const SOI: u8 = 0xd8;
 const EOI: u8 = 0xd9;
 const SOS: u8 = 0xda;
-const DQT: u8 = 0xdb;
+pub(super) const DQT: u8 = 0xdb;
 const DNL: u8 = 0xdc;
-const DRI: u8 = 0xdd;
+pub(super) const DRI: u8 = 0xdd;
 const APP0: u8 = 0xe0;
 const APP1: u8 = 0xe1;
 const APP_LAST: u8 = 0xef;
@@ -44,6 +44,8 @@ struct Seen {
     orientation: Option<Orientation>,
     scans: u32,
     restarts: bool,
+    /// The first scan has the whole image: libjpeg takes no other.
+    complete: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -90,6 +92,10 @@ fn scan(bytes: &[u8], limits: &Limits, seen: &mut Seen) -> Result<(), Error> {
         }
         let (segment, next) = segment(bytes, body)?;
         at = next;
+        if seen.complete {
+            // Before a scan libjpeg reads tables for every decode, behind the last for none.
+            tables::check(marker, segment)?;
+        }
         match marker {
             SOF_FIRST..=0xcf if !matches!(marker, DHT | JPG | DAC) => {
                 if seen.frame.is_some() {
@@ -98,7 +104,7 @@ fn scan(bytes: &[u8], limits: &Limits, seen: &mut Seen) -> Result<(), Error> {
                 seen.frame = Some(frame(marker, segment, limits)?);
             }
             SOS => {
-                at = start_scan(bytes, at, seen)?;
+                at = start_scan(bytes, at, segment, seen)?;
             }
             DRI => seen.restarts = segment.len() == 2 && segment != [0, 0],
             APP1 if seen.orientation.is_none() => {
@@ -189,11 +195,16 @@ fn frame(marker: u8, segment: &[u8], limits: &Limits) -> Result<Frame, Error> {
 }
 
 /// Counts a scan and passes over its entropy-coded data; returns the position of the next marker.
-fn start_scan(bytes: &[u8], at: usize, seen: &mut Seen) -> Result<usize, Error> {
+fn start_scan(bytes: &[u8], at: usize, segment: &[u8], seen: &mut Seen) -> Result<usize, Error> {
     let Some(frame) = seen.frame else {
         return Err(Error::jpeg("scan before the frame header"));
     };
+    if seen.complete {
+        return Err(Error::jpeg("Didn't expect more than one scan"));
+    }
     seen.scans += 1;
+    let all = segment.first() == Some(&frame.components);
+    seen.complete = seen.scans == 1 && all && !frame.progressive;
     let (weight, least) = if frame.arithmetic {
         (ARITHMETIC_WEIGHT, MIN_ARITHMETIC_ALLOWANCE)
     } else {

@@ -43,6 +43,8 @@ pub(crate) struct Work<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) level: Level,
     pub(crate) stop: &'a Stop,
+    /// Of a JPEG whose last row the plan reads: go on to its end, for the damage there.
+    pub(crate) to_end: bool,
 }
 
 impl Work<'_> {
@@ -54,7 +56,9 @@ impl Work<'_> {
     ) -> Result<RenderReport, Error> {
         check::plan(self.plan, self.meta, slot.len())?;
         let outcome = match self.attempt(scratch, slot, false) {
-            Err(Error::Irregular) => self.attempt(scratch, slot, true),
+            Err(Error::Irregular { damaged }) => self.attempt(scratch, slot, true).map(|report| {
+                RenderReport { warnings: report.warnings.max(u32::from(damaged)), ..report }
+            }),
             outcome => outcome,
         };
         scratch.trim();
@@ -94,11 +98,11 @@ impl Work<'_> {
                 let mut rows = JpegRows::<C> { rows, width: region.width as usize };
                 if !plan.transpose {
                     self.passes::<C>(&mut rows, region.size(), passes, writers, slot, report)?;
-                    report.warnings = rows.rows.warnings();
+                    report.warnings = self.warnings(&mut rows.rows)?;
                     return Ok(());
                 }
                 whole = Host::collect::<C>(&mut rows, region.size())?;
-                report.warnings = rows.rows.warnings();
+                report.warnings = self.warnings(&mut rows.rows)?;
             }
             Input::Encoded(bytes) => {
                 let channels = if C == 1 { Channels::First } else { Channels::Rgb };
@@ -137,6 +141,14 @@ impl Work<'_> {
         let size = host.size();
         let Scratch { passes, writers, .. } = scratch;
         self.passes::<C>(&mut host, size, passes, writers, slot, report)
+    }
+
+    /// Damage that libjpeg worked around.
+    fn warnings(&self, rows: &mut jpeg::Rows<'_>) -> Result<u32, Error> {
+        if self.to_end {
+            rows.finish()?;
+        }
+        Ok(rows.warnings())
     }
 
     fn passes<const C: usize>(

@@ -72,6 +72,7 @@ pub struct Encoding {
     pub subsampling: tj::TJSAMP,
     pub progressive: bool,
     pub arithmetic: bool,
+    pub optimise: bool,
     pub quality: i32,
     pub restart_rows: i32,
 }
@@ -82,6 +83,7 @@ impl Default for Encoding {
             subsampling: tj::TJSAMP_TJSAMP_420,
             progressive: false,
             arithmetic: false,
+            optimise: false,
             quality: 90,
             restart_rows: 0,
         }
@@ -107,6 +109,7 @@ pub fn jpeg(size: Size, pixels: &[u8], encoding: Encoding) -> Vec<u8> {
         (tj::TJPARAM_TJPARAM_QUALITY, encoding.quality),
         (tj::TJPARAM_TJPARAM_PROGRESSIVE, i32::from(encoding.progressive)),
         (tj::TJPARAM_TJPARAM_ARITHMETIC, i32::from(encoding.arithmetic)),
+        (tj::TJPARAM_TJPARAM_OPTIMIZE, i32::from(encoding.optimise)),
         (tj::TJPARAM_TJPARAM_RESTARTROWS, encoding.restart_rows),
     ];
     assert_eq!(pixels.len(), size.pixels() as usize * channels);
