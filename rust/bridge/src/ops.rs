@@ -221,6 +221,7 @@ pub(crate) fn resized_crop_normalize(
         orientation: Orientation::default(),
         components: 3,
         progressive: false,
+        baseline: None,
         bytes: 0,
     };
     let element = write.dtype.size();

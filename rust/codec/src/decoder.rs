@@ -35,6 +35,7 @@ impl PixelDecoder {
             limits: self.backend.limits(),
             level: Level::best(),
             stop: &job.stop,
+            to_end: false,
         };
         with_scratch(|scratch| work.run(scratch, rows.bytes_mut()))
             .map_err(|error: Error| Fault::new(Stage::Decode, error))?;

@@ -154,6 +154,26 @@ pub enum Format {
     Png,
 }
 
+/// Pixels per sample of a JPEG's component: the file's largest sampling factors divided by the
+/// component's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Sampling {
+    /// Across: 2 where chroma has half the width.
+    pub across: u8,
+    /// Down: 2 where chroma has half the height.
+    pub down: u8,
+}
+
+impl Sampling {
+    /// Size of the component in an image of `size`.
+    pub fn component(self, size: Size) -> Size {
+        Size {
+            width: size.width.div_ceil(self.across.into()),
+            height: size.height.div_ceil(self.down.into()),
+        }
+    }
+}
+
 /// What the header of an encoded image says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageMeta {
@@ -167,6 +187,8 @@ pub struct ImageMeta {
     pub components: u8,
     /// Pixels come in several scans, so a region saves little.
     pub progressive: bool,
+    /// Sampling of Y, Cb and Cr in a baseline JPEG of one scan: what a GPU's JPEG engines decode.
+    pub baseline: Option<[Sampling; 3]>,
     /// Encoded bytes.
     pub bytes: usize,
 }

@@ -18,7 +18,7 @@ mod sample;
 pub mod state;
 
 pub use error::{ErrorKind, HasKind};
-pub use image::{DType, Format, ImageMeta, Layout, Limits, Orientation, Region, Size};
+pub use image::{DType, Format, ImageMeta, Layout, Limits, Orientation, Region, Sampling, Size};
 pub use plan::{Axis, ColorOp, ImagePlan, Normalize, Pass, Reduce, Taps, Write};
 pub use recipe::{FieldPlan, Planner, Recipe, RecipeError, RecipeSpec};
 pub use sample::{Bytes, Field, FieldKind, FieldSpec, Record, Schema, Value};

@@ -95,6 +95,7 @@ fn plan(transforms: &[String], size: Size, exif: u16, position: u64) -> Option<I
         orientation: Orientation::from_exif(exif).unwrap(),
         components: 3,
         progressive: false,
+        baseline: None,
         bytes: 0,
     };
     Some(recipe.plan_image(&meta, EpochKey::new(0, 0), position).unwrap())

@@ -3,6 +3,7 @@
 //! Invariants: the verdict on the markers is the same whatever part of the image is decoded later
 //! (ERR-2); every byte is looked at once.
 
+use super::sampling::{ColourMarkers, sampling};
 use super::{check_size, exif, tables};
 use crate::Error;
 use forebay_core::{Format, ImageMeta, Limits, Orientation, Size};
@@ -44,6 +45,7 @@ struct Seen {
     orientation: Option<Orientation>,
     scans: u32,
     restarts: bool,
+    colours: ColourMarkers,
     /// The first scan has the whole image: libjpeg takes no other.
     complete: bool,
 }
@@ -52,6 +54,8 @@ struct Seen {
 struct Frame {
     size: Size,
     components: u8,
+    /// Id, factors and quantisation of each component, if it is a baseline frame of three.
+    baseline: Option<[u8; 9]>,
     progressive: bool,
     arithmetic: bool,
 }
@@ -72,6 +76,10 @@ pub(super) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
         orientation: seen.orientation.unwrap_or_default(),
         components: frame.components,
         progressive: frame.progressive || seen.scans > 1,
+        baseline: frame
+            .baseline
+            .filter(|_| seen.scans == 1)
+            .and_then(|table| sampling(&table, seen.colours)),
         bytes: bytes.len(),
     })
 }
@@ -110,7 +118,8 @@ fn scan(bytes: &[u8], limits: &Limits, seen: &mut Seen) -> Result<(), Error> {
             APP1 if seen.orientation.is_none() => {
                 seen.orientation = segment.strip_prefix(b"Exif\0\0").map(exif::orientation);
             }
-            DHT | DAC | DQT | DNL | APP0..=APP_LAST | COM => {}
+            APP0..=APP_LAST => seen.colours.see(marker - APP0, segment),
+            DHT | DAC | DQT | DNL | COM => {}
             _ => return Err(Error::jpeg(format!("unknown marker 0x{marker:02x}"))),
         }
     }
@@ -191,7 +200,8 @@ fn frame(marker: u8, segment: &[u8], limits: &Limits) -> Result<Frame, Error> {
     }
     check_size(size, limits)?;
     let (progressive, arithmetic) = (matches!(marker, 0xc2 | 0xca), marker > JPG);
-    Ok(Frame { size, components, progressive, arithmetic })
+    let baseline = (marker == SOF_FIRST).then(|| table.try_into().ok()).flatten();
+    Ok(Frame { size, components, baseline, progressive, arithmetic })
 }
 
 /// Counts a scan and passes over its entropy-coded data; returns the position of the next marker.

@@ -7,6 +7,7 @@
 mod exif;
 mod jpeg;
 mod png;
+mod sampling;
 mod tables;
 
 pub(crate) use jpeg::MAX_SCANS;

@@ -36,6 +36,7 @@ pub(super) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
         orientation: orientation.unwrap_or_else(Orientation::default),
         components,
         progressive: false,
+        baseline: None,
         bytes: bytes.len(),
     })
 }

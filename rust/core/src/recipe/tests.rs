@@ -13,6 +13,7 @@ fn meta(width: u32, height: u32, exif: u16) -> ImageMeta {
         orientation: Orientation::from_exif(exif).unwrap(),
         components: 3,
         progressive: false,
+        baseline: None,
         bytes: 1000,
     }
 }

@@ -94,6 +94,7 @@ impl Decoder for FakeDecoder {
             orientation: Orientation::default(),
             components: bytes[0],
             progressive: false,
+            baseline: None,
             bytes: bytes.len(),
         })
     }

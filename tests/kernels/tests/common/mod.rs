@@ -102,6 +102,7 @@ pub fn meta(size: Size, orientation: Orientation) -> ImageMeta {
         orientation,
         components: 3,
         progressive: false,
+        baseline: None,
         bytes: 0,
     }
 }
