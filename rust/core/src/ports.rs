@@ -236,6 +236,10 @@ pub trait Decoder: Send + Sync {
         1
     }
 
+    /// Called once, on a thread of the engine's that starts, while other threads work already: what
+    /// takes long and is not needed for the first images. Until it is done, `cost` says `None`.
+    fn warm_up(&self) {}
+
     /// How many submits it works on at once, by engines of its own; `None` if it works on the
     /// thread that calls it.
     fn lanes(&self) -> Option<usize> {

@@ -6,7 +6,7 @@
 
 use crate::budget::Permit;
 use crate::feed::Feed;
-use crate::route::Load;
+use crate::route::Route;
 use crate::{Batch, Error, Failure, OnError};
 use forebay_core::order::{BatchTickets, Ticket};
 use forebay_core::ports::{Fault, Pixels, Slot, Token};
@@ -42,8 +42,7 @@ pub(crate) struct Prepare {
 pub(crate) struct DecodeTask {
     pub(crate) sample: usize,
     pub(crate) field: usize,
-    pub(crate) decoder: usize,
-    pub(crate) load: Load,
+    pub(crate) route: Route,
     pub(crate) bytes: Bytes,
     pub(crate) meta: Arc<ImageMeta>,
     pub(crate) plan: Arc<ImagePlan>,

@@ -128,7 +128,10 @@ impl Pipeline {
             }
         }
         let fields = field_infos(parts.source.schema(), parts.planner.specs())?;
+        let mut order: Vec<usize> = (0..parts.decoders.len()).collect();
+        order.sort_by_key(|&decoder| parts.decoders[decoder].lanes().is_none());
         let preferred = Preferred {
+            order,
             decoders: parts
                 .decoders
                 .iter()
@@ -262,8 +265,12 @@ impl Pipeline {
 
     /// The counters since the pipeline was opened.
     pub fn stats(&self) -> Stats {
-        let stats = self.shared.lock().stats;
+        let state = self.shared.lock();
+        let (stats, decoders) = (state.stats.clone(), state.decoders.clone());
+        drop(state);
+        let names = self.parts.decoders.iter().map(|decoder| decoder.name());
         Stats {
+            decoders: names.zip(decoders).collect(),
             held_bytes: self.shared.budget.held(),
             peak_bytes: self.shared.budget.peak(),
             ..stats

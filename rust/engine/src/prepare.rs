@@ -71,13 +71,12 @@ pub(crate) fn prepare(
     for (field, (plan, info)) in plans.into_iter().zip(fields).enumerate() {
         match (plan, &metas[field], &images[field]) {
             (FieldPlan::Image(plan), Some(meta), Some(bytes)) if info.rendered => {
-                let (decoder, load) = routes.choose(&parts.decoders, meta, plan.region, info)?;
-                let footprint = parts.decoders[decoder].footprint(meta, plan.region);
+                let route = routes.choose(&parts.decoders, meta, plan.region, info)?;
+                let footprint = parts.decoders[route.decoder].footprint(meta, plan.region);
                 prepared.images.push(DecodeTask {
                     sample,
                     field,
-                    decoder,
-                    load,
+                    route,
                     bytes: bytes.clone(),
                     meta: Arc::clone(meta),
                     plan,

@@ -35,11 +35,13 @@ pub(crate) enum Job {
 #[derive(Debug)]
 pub(crate) struct Preferred {
     pub(crate) decoders: Vec<Lanes>,
+    /// Those with engines of their own come first: they work while the threads do.
+    pub(crate) order: Vec<usize>,
     pub(crate) renderer: usize,
 }
 
 /// What a decoder takes.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Lanes {
     /// Jobs in one submit.
     pub(crate) group: usize,
@@ -145,7 +147,8 @@ impl State {
         }
         let more_to_decode = batch.reading + batch.preparing + batch.prepare.len() > 0
             || (!batch.unread.is_empty() && read_fits);
-        for (decoder, &Lanes { group, submits }) in preferred.decoders.iter().enumerate() {
+        for &decoder in &preferred.order {
+            let Lanes { group, submits } = preferred.decoders[decoder];
             let waits = batch.decode[decoder].len() < group && more_to_decode;
             if waits || self.submits[decoder] >= submits {
                 continue;
@@ -272,7 +275,7 @@ impl State {
                     meta: Arc::clone(&task.meta),
                     plan: Arc::clone(&task.plan),
                     held: Held { _record: task.held, _pixels: footprint },
-                    _load: task.load,
+                    route: task.route,
                     started,
                     share,
                 };

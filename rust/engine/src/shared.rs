@@ -6,8 +6,9 @@
 use crate::assembly::{FieldInfo, Held};
 use crate::budget::{Budget, Permit};
 use crate::pipeline::Progress;
-use crate::route::{Load, Routes};
+use crate::route::{Route, Routes};
 use crate::scheduler::{Preferred, Run};
+use crate::stats::StageStats;
 use crate::{EngineConfig, Error, Stats};
 use forebay_core::ports::Token;
 use forebay_core::{ImageMeta, ImagePlan};
@@ -43,7 +44,7 @@ pub(crate) struct Decoding {
     pub(crate) meta: Arc<ImageMeta>,
     pub(crate) plan: Arc<ImagePlan>,
     pub(crate) held: Held,
-    pub(crate) _load: Load,
+    pub(crate) route: Route,
     pub(crate) started: Instant,
     pub(crate) share: usize,
 }
@@ -70,6 +71,8 @@ pub(crate) struct State {
     pub(crate) renders: HashMap<Token, Rendering>,
     /// Submits that each decoder works on.
     pub(crate) submits: Vec<usize>,
+    /// What each decoder did.
+    pub(crate) decoders: Vec<StageStats>,
     last_token: Token,
     pub(crate) records_seen: u64,
     pub(crate) largest_record: u64,
@@ -146,13 +149,14 @@ impl Shared {
         routes: Routes,
     ) -> Self {
         let submits = vec![0; preferred.decoders.len()];
+        let decoders = vec![StageStats::default(); preferred.decoders.len()];
         Self {
             config,
             fields,
             preferred,
             budget: Budget::new(config.memory_budget),
             routes,
-            state: Mutex::new(State { submits, ..State::default() }),
+            state: Mutex::new(State { submits, decoders, ..State::default() }),
             work: Condvar::new(),
             read: Condvar::new(),
             ready: Condvar::new(),

@@ -83,6 +83,12 @@ impl DecodeSink for Shared {
         };
         let time = shared_time(decoding.started, decoding.share);
         state.stats.decode.add(decoding.bytes, time);
+        let decoder = decoding.route.decoder;
+        state.decoders[decoder].add(decoding.bytes, time);
+        // A call that was not full says little about one that is.
+        if 2 * decoding.share >= self.preferred.decoders[decoder].group {
+            self.routes.took(decoding.route, time);
+        }
         self.advance(state, decoding.at, |batch| {
             batch.decoding -= 1;
             let sample = decoding.at.sample;
@@ -147,7 +153,7 @@ impl Shared {
                     sample.elements = prepared.elements;
                     sample.outstanding += prepared.images.len();
                     for task in prepared.images {
-                        batch.decode[task.decoder].push_back(task);
+                        batch.decode[task.route.decoder].push_back(task);
                     }
                 }
                 Err(fault) => sample.fail(0, fault),

@@ -1,6 +1,7 @@
 //! Counters: what each stage did, and what became of the samples.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What one stage did, summed over its threads.
@@ -30,7 +31,7 @@ impl StageStats {
 
 /// The engine's counters since the pipeline was opened. Those about samples and batches speak of
 /// what was handed out, so they do not depend on threads or speed.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Stats {
     /// Reading from the source.
     pub read: StageStats,
@@ -40,6 +41,8 @@ pub struct Stats {
     pub plan: StageStats,
     /// Decoding; decoders that leave their work to the renderer take no time here.
     pub decode: StageStats,
+    /// The same for each decoder, by name.
+    pub decoders: BTreeMap<&'static str, StageStats>,
     /// Rendering.
     pub render: StageStats,
     /// Time for which `next` waited.

@@ -26,10 +26,10 @@ impl Crew {
     /// Starts all threads; those that were started stay if one cannot be.
     pub(crate) fn start(&mut self, shared: &Arc<Shared>, parts: &Arc<Parts>) -> Result<(), Error> {
         for number in 0..shared.config.workers {
-            self.spawn(format!("forebay-worker-{number}"), shared, parts, work)?;
+            self.spawn(format!("forebay-worker-{number}"), number, shared, parts, work)?;
         }
         for number in 0..shared.config.io_threads {
-            self.spawn(format!("forebay-io-{number}"), shared, parts, read)?;
+            self.spawn(format!("forebay-io-{number}"), number, shared, parts, read)?;
         }
         Ok(())
     }
@@ -37,16 +37,17 @@ impl Crew {
     fn spawn(
         &mut self,
         name: String,
+        number: usize,
         shared: &Arc<Shared>,
         parts: &Arc<Parts>,
-        body: fn(&Arc<Shared>, &Parts),
+        body: fn(usize, &Arc<Shared>, &Parts),
     ) -> Result<(), Error> {
         let ended = Arc::new(AtomicBool::new(false));
         let thread = {
             let (shared, parts, ended) =
                 (Arc::clone(shared), Arc::clone(parts), Arc::clone(&ended));
             move || {
-                body(&shared, &parts);
+                body(number, &shared, &parts);
                 drop(parts);
                 ended.store(true, Ordering::Release);
                 shared.lock().alive -= 1;
@@ -90,7 +91,13 @@ impl Crew {
     }
 }
 
-fn work(shared: &Arc<Shared>, parts: &Parts) {
+fn work(number: usize, shared: &Arc<Shared>, parts: &Parts) {
+    // The last thread begins with the slow part, while the others have images to decode.
+    if number + 1 == shared.config.workers {
+        for decoder in &parts.decoders {
+            guard(shared, "warming up a decoder", || decoder.warm_up());
+        }
+    }
     let mut state = shared.lock();
     while state.check().is_ok() {
         if let Some(job) = state.pick(&shared.preferred, &shared.budget) {
@@ -106,7 +113,7 @@ fn work(shared: &Arc<Shared>, parts: &Parts) {
     }
 }
 
-fn read(shared: &Arc<Shared>, parts: &Parts) {
+fn read(_number: usize, shared: &Arc<Shared>, parts: &Parts) {
     let mut state = shared.lock();
     while state.check().is_ok() {
         let fair = state.unread().div_ceil(shared.config.io_threads);

@@ -31,8 +31,7 @@ fn images_go_where_they_are_done_first_and_change_nothing_there() {
 }
 
 #[test]
-fn queues_are_empty_again_after_an_epoch_was_broken_off() {
-    // What is left in a queue would send everything to the other decoder.
+fn decoders_share_the_work_again_after_an_epoch_was_broken_off() {
     let (one, other) = (decoder(Some(1), Pace::Fast), decoder(Some(1), Pace::Fast));
     let mut setup = Setup::new(400).workers(2);
     setup.decoders = vec![Arc::clone(&one) as _, Arc::clone(&other) as _];
