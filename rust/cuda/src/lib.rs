@@ -2,22 +2,36 @@
 //!
 //! One build serves every machine: nothing of CUDA is linked, and nothing is loaded before
 //! somebody asks for a device. To read: [`find`] (where libraries lie), [`driver`], [`nvrtc`] and
-//! [`cache`] (kernels), [`nvjpeg`], [`report`].
+//! [`cache`] (kernels), [`nvjpeg`], [`report`]; then [`pack`] (plans as the kernels read them),
+//! `pool`, `lent` and `pixels` (memory), `hardware` (the JPEG engines as a decoder), `renderer`,
+//! `backend` (all of it on one device).
 //!
 //! **Invariants**
 //! - LIF-2: loading a library creates no context. [`driver::Device::open`] retains the device's
 //!   primary context, the one that torch uses, and no other is ever made.
 //! - A missing library, and one that lacks a function, is an [`Error`] and never a panic.
 //! - L9: the environment is Python's to read; folders come as values.
+//! - MEM-2: memory that torch lent is written after the stream that it was allocated on has come to
+//!   its allocation, read after our last write, and given back to torch after it.
 
+mod backend;
 pub mod cache;
 pub mod driver;
 mod error;
 pub mod find;
+mod hardware;
+mod lent;
 mod library;
 pub mod nvjpeg;
 pub mod nvrtc;
 pub mod pack;
+mod pixels;
+mod pool;
+mod renderer;
 pub mod report;
 
+pub use backend::{Backend, Options};
 pub use error::Error;
+pub use hardware::HardwareDecoder;
+pub use lent::Lent;
+pub use renderer::CudaRenderer;

@@ -162,8 +162,7 @@ fn usable_device(
 ) -> Result<UsableDevice, Error> {
     let device = Device::open(driver, ordinal)?;
     let info = device.info()?;
-    let engines =
-        nvjpeg.map(|nvjpeg| Handle::new(nvjpeg, &device, Backend::Default, None)?.engines());
+    let engines = nvjpeg.map(|nvjpeg| Handle::new(nvjpeg, &device, Backend::Default)?.engines());
     let (engines, problem) = match engines {
         None => (None, None),
         Some(Ok(engines)) => (engines, None),

@@ -7,7 +7,7 @@ use forebay_core::{ErrorKind, HasKind};
 use forebay_cuda::Error;
 use forebay_cuda::driver::{
     Argument, Device, DeviceBuffer, Driver, Event, Launch, Module, PinnedBuffer, RelaxedCapture,
-    Stream, Wait,
+    Stream, Wait, fill,
 };
 use forebay_cuda::nvjpeg::{
     Backend, BatchState, Bitstream, Decoder, DecoderState, Handle, NvJpeg, OutputFormat, Parameters,
@@ -44,7 +44,7 @@ fn bytes_go_to_the_device_and_back_in_the_streams_order() {
     let some: Vec<u8> = (0..=255).collect();
     // SAFETY: all buffers live, and nobody touches them, until `other` has been waited for.
     unsafe {
-        buffer.fill(7, &stream).unwrap();
+        fill(buffer.pointer(), buffer.len(), 7, &stream).unwrap();
         buffer.upload(1000, &some, &stream).unwrap();
         event.record(&stream).unwrap();
         other.wait(&event).unwrap();
@@ -96,7 +96,7 @@ fn a_kernel_compiles_loads_and_runs() {
     // SAFETY: the arguments are the kernel's, it stays below `count`, and the buffers live until
     // the stream has been waited for.
     unsafe {
-        buffer.fill(1, &stream).unwrap();
+        fill(buffer.pointer(), buffer.len(), 1, &stream).unwrap();
         add.launch(&stream, launch, &arguments).unwrap();
         buffer.download(0, 1000, &mut pinned, &stream).unwrap();
     }
@@ -108,7 +108,7 @@ fn a_kernel_compiles_loads_and_runs() {
 fn nvjpegs_objects_are_made_and_bad_data_is_refused_as_data() {
     let Some(device) = device() else { return };
     let Some(nvjpeg) = or_skip(NvJpeg::load(&places())) else { return };
-    let handle = Handle::new(nvjpeg, &device, Backend::Default, None).unwrap();
+    let handle = Handle::new(nvjpeg, &device, Backend::Default).unwrap();
     handle.engines().unwrap();
     let kind = handle.header(b"no image at all").unwrap_err().kind();
     assert!([ErrorKind::Data, ErrorKind::Unsupported].contains(&kind), "{kind:?}");

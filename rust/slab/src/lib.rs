@@ -35,7 +35,7 @@ mod sync;
 
 pub use block::{Allocator, Block};
 pub use error::Error;
-pub use plan::slab_bytes;
+pub use plan::{shape_and_strides, slab_bytes};
 pub use pool::Pageable;
 pub use sealed::{SealedField, SealedSlab, Values, View};
 pub use slab::{Slab, SlabSlot, zero};

@@ -49,7 +49,7 @@ pub fn slab_bytes(specs: &[FieldSpec], samples: usize) -> Result<usize, Error> {
 }
 
 /// Shape and strides (in elements) of a field of `rows` samples, or rows of a ragged field.
-pub(crate) fn shape_and_strides(spec: &FieldSpec, rows: usize) -> (Vec<usize>, Vec<usize>) {
+pub fn shape_and_strides(spec: &FieldSpec, rows: usize) -> (Vec<usize>, Vec<usize>) {
     let shape: Vec<usize> = std::iter::once(rows).chain(spec.shape.iter().copied()).collect();
     if let (Layout::ChannelsLast, &[c, h, w]) = (spec.layout, spec.shape.as_slice()) {
         return (shape, vec![h * w * c, 1, w * c, c]);

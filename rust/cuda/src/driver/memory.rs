@@ -51,27 +51,6 @@ impl DeviceBuffer {
         self.len == 0
     }
 
-    /// Sets all bytes to a value, in the stream's order.
-    ///
-    /// # Errors
-    /// What the driver says.
-    ///
-    /// # Safety
-    /// - The buffer lives until the stream has come this far.
-    pub unsafe fn fill(&self, value: u8, stream: &Stream) -> Result<(), Error> {
-        let device = &self.device;
-        let _current = device.enter()?;
-        // SAFETY: `pointer` is valid for `len` bytes: `self` owns them, and the caller keeps it.
-        unsafe {
-            call!(
-                device.driver(),
-                cuMemsetD8Async(self.pointer, value, self.len, stream.handle()),
-                "filling {} bytes on {device}",
-                self.len
-            )
-        }
-    }
-
     /// Copies bytes of the host to `offset`, in the stream's order. From pageable memory the call
     /// returns once they are read; from page-locked memory it returns at once.
     ///
@@ -145,6 +124,27 @@ impl Drop for DeviceBuffer {
                 call!(self.device.driver(), cuMemFree_v2(self.pointer), "freeing memory")
             };
         }
+    }
+}
+
+/// Sets bytes of a device's memory to a value, in the stream's order.
+///
+/// # Errors
+/// What the driver says.
+///
+/// # Safety
+/// - `len` bytes at `address` are memory of the stream's device, which lives, and which nobody
+///   else uses, until the stream has come this far.
+pub unsafe fn fill(address: u64, len: usize, value: u8, stream: &Stream) -> Result<(), Error> {
+    let device = stream.device();
+    let _current = device.enter()?;
+    // SAFETY: the caller vouches for the range.
+    unsafe {
+        call!(
+            device.driver(),
+            cuMemsetD8Async(address, value, len, stream.handle()),
+            "filling {len} bytes on {device}"
+        )
     }
 }
 

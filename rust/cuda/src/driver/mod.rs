@@ -21,7 +21,7 @@ mod sys;
 pub use context::{Current, RelaxedCapture};
 pub use device::{ComputeCapability, Device, Info};
 pub use event::{Event, Wait};
-pub use memory::{DeviceBuffer, PinnedBuffer};
+pub use memory::{DeviceBuffer, PinnedBuffer, fill};
 pub use module::{Argument, Cubin, Function, Launch, Module};
 pub use stream::Stream;
 

@@ -4,7 +4,6 @@
 //! phase.
 
 use super::Handle;
-use super::allocator::Callbacks;
 use super::batch::{Image, destroy_state};
 use super::bitstream::Bitstream;
 use super::handle::{Backend, OutputFormat};
@@ -123,18 +122,15 @@ impl Decoder {
 }
 
 impl PinnedScratch {
-    /// Scratch memory of the handle's allocator.
     fn new(handle: &Arc<Handle>) -> Result<Self, Error> {
         let _current = handle.enter()?;
-        let mut allocator = handle.callbacks().map(Callbacks::pinned);
-        let allocator = allocator.as_mut().map_or(std::ptr::null_mut(), |table| &raw mut *table);
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the handle lives and keeps what the allocator points to; the rest lives for the
-        // call.
+        // SAFETY: the handle lives, and the result lives for the call; null stands for nvJPEG's own
+        // allocator.
         unsafe {
             call!(
                 handle.nvjpeg(),
-                nvjpegBufferPinnedCreateV2(handle.raw(), allocator, &raw mut raw),
+                nvjpegBufferPinnedCreate(handle.raw(), std::ptr::null_mut(), &raw mut raw),
                 "making pinned scratch memory"
             )
         }?;
@@ -143,18 +139,15 @@ impl PinnedScratch {
 }
 
 impl DeviceScratch {
-    /// Scratch memory of the handle's allocator.
     fn new(handle: &Arc<Handle>) -> Result<Self, Error> {
         let _current = handle.enter()?;
-        let mut allocator = handle.callbacks().map(Callbacks::device);
-        let allocator = allocator.as_mut().map_or(std::ptr::null_mut(), |table| &raw mut *table);
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the handle lives and keeps what the allocator points to; the rest lives for the
-        // call.
+        // SAFETY: the handle lives, and the result lives for the call; null stands for nvJPEG's own
+        // allocator.
         unsafe {
             call!(
                 handle.nvjpeg(),
-                nvjpegBufferDeviceCreateV2(handle.raw(), allocator, &raw mut raw),
+                nvjpegBufferDeviceCreate(handle.raw(), std::ptr::null_mut(), &raw mut raw),
                 "making device scratch memory"
             )
         }?;

@@ -1,7 +1,6 @@
-//! A handle: nvJPEG on one device, with a backend and allocators.
+//! A handle: nvJPEG on one device, with a backend.
 
 use super::NvJpeg;
-use super::allocator::{Allocators, Callbacks};
 use super::sys::call;
 use crate::Error;
 use crate::driver::{Current, Device};
@@ -84,8 +83,6 @@ pub struct Handle {
     nvjpeg: &'static NvJpeg,
     device: Arc<Device>,
     raw: nvjpegHandle_t,
-    /// nvJPEG holds pointers into them.
-    callbacks: Option<Callbacks>,
 }
 
 // SAFETY: nvJPEG's documentation calls handles thread-safe.
@@ -94,7 +91,7 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Handle {
-    /// Makes a handle; without allocators nvJPEG calls the driver's, which synchronise.
+    /// Makes a handle. nvJPEG allocates by itself, and keeps what it has.
     ///
     /// # Errors
     /// [`super::Status::ArchMismatch`] and the like where the device has no such backend.
@@ -102,29 +99,24 @@ impl Handle {
         nvjpeg: &'static NvJpeg,
         device: &Arc<Device>,
         backend: Backend,
-        allocators: Option<Allocators>,
     ) -> Result<Arc<Self>, Error> {
         let _current = device.enter()?;
-        let callbacks = allocators.map(Callbacks::new);
-        let mut of_device = callbacks.as_ref().map(Callbacks::device);
-        let mut of_pinned = callbacks.as_ref().map(Callbacks::pinned);
         let mut raw = std::ptr::null_mut();
-        // SAFETY: all pointers live for the call; those inside the allocators as long as the
-        // handle, which keeps `callbacks`.
+        // SAFETY: the handle lives for the call; null stands for nvJPEG's own allocators.
         unsafe {
             call!(
                 nvjpeg,
-                nvjpegCreateExV2(
+                nvjpegCreateEx(
                     backend.raw(),
-                    of_device.as_mut().map_or(std::ptr::null_mut(), |table| &raw mut *table),
-                    of_pinned.as_mut().map_or(std::ptr::null_mut(), |table| &raw mut *table),
+                    std::ptr::null_mut(),
+                    std::ptr::null_mut(),
                     nvjpeg_sys::NVJPEG_FLAGS_DEFAULT,
                     &raw mut raw,
                 ),
                 "opening its {backend:?} backend on {device}"
             )
         }?;
-        Ok(Arc::new(Self { nvjpeg, device: Arc::clone(device), raw, callbacks }))
+        Ok(Arc::new(Self { nvjpeg, device: Arc::clone(device), raw }))
     }
 
     /// The device that it decodes on.
@@ -138,10 +130,6 @@ impl Handle {
 
     pub(super) fn nvjpeg(&self) -> &'static NvJpeg {
         self.nvjpeg
-    }
-
-    pub(super) fn callbacks(&self) -> Option<&Callbacks> {
-        self.callbacks.as_ref()
     }
 
     /// As every call of nvJPEG wants it.

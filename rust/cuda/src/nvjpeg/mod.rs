@@ -2,14 +2,12 @@
 //!
 //! Types are nvjpeg-sys's (bindings of nvJPEG 11.9; no layout that this module uses has changed up
 //! to 13.3), the table of functions is ours, loaded by path. To read: `handle.rs`, `bitstream.rs`
-//! (headers), `batch.rs` (many images at once), `decoupled.rs` (one image in three phases),
-//! `allocator.rs` (whose memory nvJPEG works in).
+//! (headers), `batch.rs` (many images at once), `decoupled.rs` (one image in three phases).
 //!
 //! **Invariants**
 //! - Every call has the device's primary context current: nvJPEG's runtime uses what it finds.
 //! - What nvJPEG made inside a handle holds that handle.
 
-mod allocator;
 mod batch;
 mod bitstream;
 mod decoupled;
@@ -17,7 +15,6 @@ mod handle;
 mod status;
 mod sys;
 
-pub use allocator::{Allocate, Allocators};
 pub use batch::{BatchState, Image};
 pub use bitstream::{Bitstream, Parse};
 pub use decoupled::{Decoder, DecoderState, Parameters};

@@ -3,9 +3,9 @@
 use crate::library::function_table;
 use nvjpeg_sys::{
     cudaStream_t, libraryPropertyType, nvjpegBackend_t, nvjpegBufferDevice_t, nvjpegBufferPinned_t,
-    nvjpegChromaSubsampling_t, nvjpegDecodeParams_t, nvjpegDevAllocatorV2_t, nvjpegHandle_t,
+    nvjpegChromaSubsampling_t, nvjpegDecodeParams_t, nvjpegDevAllocator_t, nvjpegHandle_t,
     nvjpegImage_t, nvjpegJpegDecoder_t, nvjpegJpegState_t, nvjpegJpegStream_t,
-    nvjpegOutputFormat_t, nvjpegPinnedAllocatorV2_t, nvjpegStatus_t,
+    nvjpegOutputFormat_t, nvjpegPinnedAllocator_t, nvjpegStatus_t,
 };
 use std::ffi::{c_int, c_uchar, c_uint};
 
@@ -13,10 +13,10 @@ function_table! {
     /// What this crate calls.
     struct Functions {
         fn nvjpegGetProperty(property: libraryPropertyType, value: *mut c_int) -> nvjpegStatus_t;
-        fn nvjpegCreateExV2(
+        fn nvjpegCreateEx(
             backend: nvjpegBackend_t,
-            device_allocator: *mut nvjpegDevAllocatorV2_t,
-            pinned_allocator: *mut nvjpegPinnedAllocatorV2_t,
+            device_allocator: *mut nvjpegDevAllocator_t,
+            pinned_allocator: *mut nvjpegPinnedAllocator_t,
             flags: c_uint,
             handle: *mut nvjpegHandle_t,
         ) -> nvjpegStatus_t;
@@ -100,15 +100,15 @@ function_table! {
             decoder: nvjpegJpegDecoder_t,
             state: *mut nvjpegJpegState_t,
         ) -> nvjpegStatus_t;
-        fn nvjpegBufferPinnedCreateV2(
+        fn nvjpegBufferPinnedCreate(
             handle: nvjpegHandle_t,
-            allocator: *mut nvjpegPinnedAllocatorV2_t,
+            allocator: *mut nvjpegPinnedAllocator_t,
             buffer: *mut nvjpegBufferPinned_t,
         ) -> nvjpegStatus_t;
         fn nvjpegBufferPinnedDestroy(buffer: nvjpegBufferPinned_t) -> nvjpegStatus_t;
-        fn nvjpegBufferDeviceCreateV2(
+        fn nvjpegBufferDeviceCreate(
             handle: nvjpegHandle_t,
-            allocator: *mut nvjpegDevAllocatorV2_t,
+            allocator: *mut nvjpegDevAllocator_t,
             buffer: *mut nvjpegBufferDevice_t,
         ) -> nvjpegStatus_t;
         fn nvjpegBufferDeviceDestroy(buffer: nvjpegBufferDevice_t) -> nvjpegStatus_t;

@@ -34,7 +34,12 @@ pub const SOURCES: &[(&str, &str)] = &[
 ];
 
 /// NVRTC's options beside `--gpu-architecture`. Contraction would change colours' last bits.
-pub const COMPILE_OPTIONS: &[&str] = &["--std=c++17", "--fmad=false", "--pre-include=device.h"];
+pub const COMPILE_OPTIONS: &[&str] = &[
+    "--std=c++17",
+    "--fmad=false",
+    "--device-as-default-execution-space",
+    "--pre-include=device.h",
+];
 
 /// Threads of a block, along x.
 pub const BLOCK_THREADS: u32 = descriptor::BLOCK;

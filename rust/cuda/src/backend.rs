@@ -1,0 +1,156 @@
+//! One device, opened for one pipeline: streams, kernels and pools, and what is built on them.
+
+use crate::Error;
+use crate::cache::{Cache, Key};
+use crate::driver::{Device, DeviceBuffer, Driver, Module, PinnedBuffer, Stream};
+use crate::find::Places;
+use crate::hardware::HardwareDecoder;
+use crate::lent::{Lent, Retired};
+use crate::nvjpeg::NvJpeg;
+use crate::nvrtc::{Nvrtc, Program, Source};
+use crate::pack::{COMPILE_OPTIONS, SOURCES};
+use crate::pixels::PinnedMemory;
+use crate::pool::Pool;
+use crate::renderer::CudaRenderer;
+use forebay_core::ports::{Decoder, PixelMemory};
+use std::any::Any;
+use std::ffi::c_void;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long closing waits for the device's last writes (LIF-1).
+const CLOSE_TIME: Duration = Duration::from_secs(1);
+
+/// What a backend is opened with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The device, as torch counts.
+    pub ordinal: u32,
+    /// Where libraries may lie.
+    pub places: Places,
+    /// Where compiled kernels are kept; empty: nowhere.
+    pub kernels: PathBuf,
+    /// Bytes of scratch memory on the device.
+    pub device_scratch: usize,
+    /// Bytes of page-locked memory.
+    pub pinned: usize,
+}
+
+impl Options {
+    /// `cuda:ordinal` with 1.25 GiB of scratch on the device (three batches of 256 photos of half a
+    /// megapixel) and 512 MiB of page-locked memory.
+    pub fn new(ordinal: u32) -> Self {
+        Self {
+            ordinal,
+            places: Places::default(),
+            kernels: PathBuf::new(),
+            device_scratch: 1280 << 20,
+            pinned: 512 << 20,
+        }
+    }
+}
+
+/// A device in use.
+#[derive(Debug)]
+pub struct Backend {
+    device: Arc<Device>,
+    render: Arc<Stream>,
+    renderer: Arc<CudaRenderer>,
+    scratch: Arc<Pool<DeviceBuffer>>,
+    pinned: Arc<Pool<PinnedBuffer>>,
+    retired: Arc<Retired>,
+    places: Places,
+}
+
+impl Backend {
+    /// Opens the device's primary context and loads the kernels, compiling them if nobody has.
+    ///
+    /// # Errors
+    /// A part is missing, or the device fails.
+    pub fn open(options: Options) -> Result<Self, Error> {
+        let driver = Driver::load(&options.places)?;
+        let device = Device::open(driver, options.ordinal)?;
+        let module = kernels(&device, &options)?;
+        let render = Arc::new(Stream::new(&device)?);
+        let scratch = Pool::new(&device, options.device_scratch);
+        let pinned = Pool::new(&device, options.pinned);
+        let renderer = CudaRenderer::new(&module, &render, &scratch, &pinned)?;
+        Ok(Self {
+            device,
+            render,
+            renderer: Arc::new(renderer),
+            scratch,
+            pinned,
+            retired: Arc::default(),
+            places: options.places,
+        })
+    }
+
+    /// Renders into memory that was lent.
+    pub fn renderer(&self) -> Arc<CudaRenderer> {
+        Arc::clone(&self.renderer)
+    }
+
+    /// Page-locked memory, for decoders on the host.
+    pub fn pixel_memory(&self) -> Arc<dyn PixelMemory> {
+        Arc::new(PinnedMemory(Arc::clone(&self.pinned)))
+    }
+
+    /// The device's JPEG engines, if it has any. What they refuse, `fallback` decodes.
+    ///
+    /// # Errors
+    /// nvJPEG is missing.
+    pub fn hardware(&self, fallback: Arc<dyn Decoder>) -> Result<HardwareDecoder, Error> {
+        let nvjpeg = NvJpeg::load(&self.places)?;
+        Ok(HardwareDecoder::new(nvjpeg, &self.device, &self.scratch, fallback))
+    }
+
+    /// Takes a batch's field into use, `bytes` bytes at `address` that `owner` keeps.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Safety
+    /// - `owner` keeps the memory valid, on this device, and nobody else writes it.
+    /// - `stream` is the stream of the device on which it was allocated, and lives during the call.
+    pub unsafe fn lend(
+        &self,
+        address: u64,
+        bytes: usize,
+        owner: Box<dyn Any + Send>,
+        stream: *mut c_void,
+    ) -> Result<Lent, Error> {
+        // SAFETY: the caller's second promise.
+        let stream = unsafe { Stream::borrow(&self.device, stream) };
+        Lent::new(address, bytes, owner, &stream, &self.render, &self.retired)
+    }
+
+    /// The consumer's current stream.
+    ///
+    /// # Safety
+    /// - `raw` is a stream of this device, and outlives the result.
+    pub unsafe fn stream(&self, raw: *mut c_void) -> Stream {
+        // SAFETY: the caller's promise.
+        unsafe { Stream::borrow(&self.device, raw) }
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        self.retired.close(CLOSE_TIME);
+    }
+}
+
+fn kernels(device: &Arc<Device>, options: &Options) -> Result<Arc<Module>, Error> {
+    let nvrtc = Nvrtc::load(&options.places)?;
+    let architecture = nvrtc.architecture(device.compute_capability()?)?;
+    let sources: Vec<Source<'_>> =
+        SOURCES.iter().map(|&(name, text)| Source { name, text }).collect();
+    let (source, headers) = sources.split_first().expect("the kernels are one file and headers");
+    let program = Program { source: *source, headers, options: COMPILE_OPTIONS };
+    let key = Key::new(&program, &architecture, nvrtc.found().version);
+    let cache = Cache::new(&options.kernels);
+    let (cubin, _) = cache.get_or_compile(&key, || nvrtc.compile(&program, &architecture))?;
+    Module::load(device, &cubin)
+}

@@ -1,0 +1,281 @@
+//! Scratch memory that is reused: on the device, and page-locked on the host.
+//!
+//! **Invariants**
+//! - MEM-1: a pool holds no more than its budget, but for one request that is larger than that.
+//! - A buffer is lent again only when all events that it was given back with have come.
+
+use crate::Error;
+use crate::driver::{Device, DeviceBuffer, Event, PinnedBuffer};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The smallest buffer: smaller requests share a size.
+const SMALLEST: usize = 64 << 10;
+/// A buffer may be this much larger than what is asked for. Batches of one pipeline need about as
+/// much as each other and never the same; a new size would mean to free others, which waits for
+/// the whole device.
+const LARGEST_WASTE: usize = 2;
+
+/// Memory that a pool lends.
+pub(crate) trait Buffer: Sized + Send + fmt::Debug {
+    /// Allocates.
+    fn new(device: &Arc<Device>, bytes: usize) -> Result<Self, Error>;
+}
+
+impl Buffer for DeviceBuffer {
+    fn new(device: &Arc<Device>, bytes: usize) -> Result<Self, Error> {
+        Self::new(device, bytes)
+    }
+}
+
+impl Buffer for PinnedBuffer {
+    fn new(device: &Arc<Device>, bytes: usize) -> Result<Self, Error> {
+        Self::new(device, bytes)
+    }
+}
+
+/// Buffers of some sizes.
+#[derive(Debug)]
+pub(crate) struct Pool<B> {
+    device: Arc<Device>,
+    budget: usize,
+    state: Mutex<State<B>>,
+    /// Somebody gave a buffer back.
+    returned: Condvar,
+}
+
+#[derive(Debug)]
+struct State<B> {
+    /// In the order in which they came back.
+    free: VecDeque<Free<B>>,
+    /// Bytes of all buffers, lent ones included.
+    held: usize,
+    lent: usize,
+}
+
+#[derive(Debug)]
+struct Free<B> {
+    buffer: B,
+    bytes: usize,
+    after: Vec<Arc<Event>>,
+}
+
+impl<B> Free<B> {
+    fn is_done(&self) -> Result<bool, Error> {
+        for event in &self.after {
+            if !event.query()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What to do without a buffer at hand.
+enum Missing<B> {
+    Allocate,
+    /// Buffers of other sizes make room first.
+    Shrink(Vec<Free<B>>),
+    /// This one is being used by the device.
+    WaitFor(Free<B>),
+    /// Somebody will give one back.
+    WaitForReturn,
+}
+
+impl<B: Buffer> Pool<B> {
+    pub(crate) fn new(device: &Arc<Device>, budget: usize) -> Arc<Self> {
+        let state = State { free: VecDeque::new(), held: 0, lent: 0 };
+        Arc::new(Self {
+            device: Arc::clone(device),
+            budget,
+            state: Mutex::new(state),
+            returned: Condvar::new(),
+        })
+    }
+
+    /// At least `bytes` bytes of any contents; waits while the budget is used up.
+    ///
+    /// # Errors
+    /// There is not enough memory, or the device failed.
+    pub(crate) fn loan(self: &Arc<Self>, bytes: usize) -> Result<Loan<B>, Error> {
+        let bytes = bytes.max(SMALLEST);
+        let size = rounded(bytes);
+        let mut state = self.lock();
+        loop {
+            if let Some(place) = find(&state.free, bytes)? {
+                let free = state.free.remove(place).expect("just found");
+                state.lent += 1;
+                return Ok(self.lend(free.buffer, free.bytes));
+            }
+            match missing(&mut state, bytes, size, self.budget) {
+                Missing::Allocate => break,
+                Missing::Shrink(surplus) => {
+                    drop(state);
+                    // Freeing memory waits for the device.
+                    drop(surplus);
+                }
+                Missing::WaitFor(free) => {
+                    drop(state);
+                    let done = free.after.iter().try_for_each(|event| event.synchronize());
+                    self.lock().free.push_front(free);
+                    done?;
+                }
+                Missing::WaitForReturn => {
+                    drop(self.returned.wait(state).unwrap_or_else(PoisonError::into_inner));
+                }
+            }
+            state = self.lock();
+        }
+        state.held += size;
+        state.lent += 1;
+        drop(state);
+        match B::new(&self.device, size) {
+            Ok(buffer) => Ok(self.lend(buffer, size)),
+            Err(error) => {
+                let mut state = self.lock();
+                state.held -= size;
+                state.lent -= 1;
+                Err(error)
+            }
+        }
+    }
+
+    fn lend(self: &Arc<Self>, buffer: B, bytes: usize) -> Loan<B> {
+        let pool = Arc::clone(self);
+        Loan { buffer: Some(buffer), bytes, after: Mutex::default(), pool }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<B>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The smallest buffer that suits and that the device is done with.
+fn find<B>(free: &VecDeque<Free<B>>, bytes: usize) -> Result<Option<usize>, Error> {
+    let mut best: Option<usize> = None;
+    for (place, candidate) in free.iter().enumerate() {
+        let is_better = best.is_none_or(|best| candidate.bytes < free[best].bytes);
+        if suits(candidate, bytes) && is_better && candidate.is_done()? {
+            best = Some(place);
+        }
+    }
+    Ok(best)
+}
+
+fn suits<B>(free: &Free<B>, bytes: usize) -> bool {
+    (bytes..=bytes.saturating_mul(LARGEST_WASTE)).contains(&free.bytes)
+}
+
+fn missing<B>(state: &mut State<B>, bytes: usize, size: usize, budget: usize) -> Missing<B> {
+    if state.held + size <= budget {
+        return Missing::Allocate;
+    }
+    if let Some(place) = state.free.iter().position(|free| suits(free, bytes)) {
+        return Missing::WaitFor(state.free.remove(place).expect("just found"));
+    }
+    let mut surplus = Vec::new();
+    while state.held + size > budget
+        && let Some(free) = state.free.pop_front()
+    {
+        state.held -= free.bytes;
+        surplus.push(free);
+    }
+    if !surplus.is_empty() {
+        Missing::Shrink(surplus)
+    } else if state.lent > 0 {
+        Missing::WaitForReturn
+    } else {
+        Missing::Allocate
+    }
+}
+
+/// Quarters of powers of two, so that the next request of about this size fits.
+fn rounded(bytes: usize) -> usize {
+    bytes.next_multiple_of((bytes.next_power_of_two() / 8).max(1))
+}
+
+/// A lent buffer; goes back when dropped.
+#[derive(Debug)]
+pub(crate) struct Loan<B: Buffer> {
+    buffer: Option<B>,
+    bytes: usize,
+    after: Mutex<Vec<Arc<Event>>>,
+    pool: Arc<Pool<B>>,
+}
+
+impl<B: Buffer> Loan<B> {
+    /// Nobody else gets it before `event` has come.
+    pub(crate) fn use_until(&self, event: &Arc<Event>) {
+        self.after.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(event));
+    }
+}
+
+impl<B: Buffer> std::ops::Deref for Loan<B> {
+    type Target = B;
+
+    fn deref(&self) -> &B {
+        self.buffer.as_ref().expect("until it is dropped")
+    }
+}
+
+impl<B: Buffer> std::ops::DerefMut for Loan<B> {
+    fn deref_mut(&mut self) -> &mut B {
+        self.buffer.as_mut().expect("until it is dropped")
+    }
+}
+
+impl<B: Buffer> Drop for Loan<B> {
+    fn drop(&mut self) {
+        let after = std::mem::take(self.after.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if let Some(buffer) = self.buffer.take() {
+            let mut state = self.pool.lock();
+            state.lent -= 1;
+            state.free.push_back(Free { buffer, bytes: self.bytes, after });
+            drop(state);
+            self.pool.returned.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_lose_a_quarter_at_most() {
+        for bytes in [SMALLEST, 70_000, 100_000, 1 << 20, (1 << 20) + 1, 77_777_777] {
+            let size = rounded(bytes);
+            assert!(size >= bytes && size - bytes <= bytes / 4, "{bytes} -> {size}");
+            assert_eq!(rounded(size), size);
+        }
+    }
+
+    fn free(bytes: usize) -> Free<()> {
+        Free { buffer: (), bytes, after: Vec::new() }
+    }
+
+    #[test]
+    fn the_smallest_buffer_that_suits_is_lent() {
+        let buffers: VecDeque<Free<()>> = [100, 300, 150, 90].map(free).into();
+        let found = |bytes| find(&buffers, bytes).unwrap().map(|place| buffers[place].bytes);
+        assert_eq!(found(95), Some(100));
+        assert_eq!(found(120), Some(150));
+        assert_eq!(found(160), Some(300));
+        assert_eq!(found(301), None);
+        assert_eq!(found(40), None, "all are too large");
+    }
+
+    #[test]
+    fn the_budget_is_kept_by_waiting_and_by_freeing_and_exceeded_only_alone() {
+        let state = |free: Vec<Free<()>>, held, lent| State { free: free.into(), held, lent };
+        let missing = |mut state, bytes| missing(&mut state, bytes, bytes, 1000);
+        assert!(matches!(missing(state(vec![], 500, 1), 500), Missing::Allocate));
+        let waits = missing(state(vec![free(600)], 900, 1), 500);
+        assert!(matches!(waits, Missing::WaitFor(free) if free.bytes == 600));
+        let shrinks = missing(state(vec![free(100), free(200), free(300)], 900, 1), 350);
+        assert!(matches!(shrinks, Missing::Shrink(surplus) if surplus.len() == 2));
+        assert!(matches!(missing(state(vec![], 900, 1), 500), Missing::WaitForReturn));
+        assert!(matches!(missing(state(vec![], 0, 0), 5000), Missing::Allocate));
+    }
+}

@@ -1,0 +1,318 @@
+//! The renderer: a batch of decoded images and plans becomes two launches a pass.
+//!
+//! Nothing here waits for the device but for scratch memory. A slot is "rendered" once its kernel is
+//! in the stream: whoever reads the slab waits for the events that its fields carry.
+
+use crate::Error;
+use crate::driver::{
+    Argument, Device, DeviceBuffer, Event, Function, Launch, Module, PinnedBuffer, RelaxedCapture,
+    Stream, Wait, fill,
+};
+use crate::lent::Lent;
+use crate::pack::{self, BLOCK_THREADS, Kernel, Packed, Plane, RenderItem, Source};
+use crate::pixels::{DevicePixels, PinnedPixels};
+use crate::pool::{Loan, Pool};
+use forebay_core::Region;
+use forebay_core::ports::{
+    Fault, HostPixels, Pixels, RenderJob, RenderReport, RenderSink, Renderer, SlotMemory, Stage,
+};
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Rows of pixels from the host begin at multiples of this on the device.
+const ALIGN: usize = 256;
+
+/// Renders on one device.
+#[derive(Debug)]
+pub struct CudaRenderer {
+    device: Arc<Device>,
+    across: Function,
+    down: Function,
+    render: Arc<Stream>,
+    upload: Stream,
+    scratch: Arc<Pool<DeviceBuffer>>,
+    staging: Arc<Pool<PinnedBuffer>>,
+    /// Held while a batch is put into the streams, so that batches do not mix.
+    order: Mutex<()>,
+}
+
+type Outcome = Result<(), Fault>;
+
+/// A batch's pixels, which it uses until its last kernel is done.
+#[derive(Default)]
+struct Gathered {
+    /// By job; `None` for those that have none.
+    places: Vec<Option<Place>>,
+    /// Memory that decoders on the device wrote, and when.
+    device: Vec<Arc<Loan<DeviceBuffer>>>,
+    decoded: Vec<Arc<Event>>,
+    /// Memory that decoders on the host wrote, and the copies of it.
+    pinned: Vec<Loan<PinnedBuffer>>,
+    uploads: Uploads,
+}
+
+/// Where a job's pixels are, before those of the host are copied.
+enum Place {
+    Device(Source),
+    /// At this offset of the uploads.
+    Upload {
+        offset: usize,
+        region: Region,
+        channels: usize,
+    },
+}
+
+impl CudaRenderer {
+    pub(crate) fn new(
+        module: &Arc<Module>,
+        render: &Arc<Stream>,
+        scratch: &Arc<Pool<DeviceBuffer>>,
+        staging: &Arc<Pool<PinnedBuffer>>,
+    ) -> Result<Self, Error> {
+        let device = Arc::clone(render.device());
+        Ok(Self {
+            across: function(module, Kernel::ResampleAcross)?,
+            down: function(module, Kernel::ResampleDown)?,
+            render: Arc::clone(render),
+            upload: Stream::new(&device)?,
+            device,
+            scratch: Arc::clone(scratch),
+            staging: Arc::clone(staging),
+            order: Mutex::default(),
+        })
+    }
+
+    /// Puts the batch into the streams; the outcome of each job by its place.
+    fn enqueue(&self, jobs: &mut [RenderJob]) -> Result<Vec<Outcome>, Error> {
+        let _relaxed = RelaxedCapture::enter(&self.device)?;
+        let mut outcomes = vec![Ok(()); jobs.len()];
+        let gathered = self.gather(jobs, &mut outcomes)?;
+        let uploaded = self.scratch.loan(gathered.uploads.bytes)?;
+        let packed = pack_jobs(jobs, &gathered.places, uploaded.pointer(), &mut outcomes);
+        if packed.launches.is_empty() {
+            return Ok(outcomes);
+        }
+        let mut blob = self.staging.loan(packed.blob.len())?;
+        blob.bytes_mut()[..packed.blob.len()].copy_from_slice(&packed.blob);
+        let tables = self.scratch.loan(packed.blob.len())?;
+        let scratch_bytes = usize::try_from(packed.scratch_bytes).unwrap_or(usize::MAX);
+        let scratch = self.scratch.loan(scratch_bytes)?;
+
+        let order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = Arc::new(Event::new(&self.device, Wait::Block)?);
+        for (&(offset, bytes), pixels) in gathered.uploads.copies.iter().zip(&gathered.pinned) {
+            // SAFETY: the pinned memory and `uploaded` are kept, unwritten, until `done`.
+            unsafe { uploaded.upload(offset, &pixels.bytes()[..bytes], &self.upload) }?;
+        }
+        // SAFETY: as above.
+        unsafe { tables.upload(0, &blob.bytes()[..packed.blob.len()], &self.upload) }?;
+        let copied = Event::new(&self.device, Wait::Block)?;
+        copied.record(&self.upload)?;
+        self.render.wait(&copied)?;
+        for event in &gathered.decoded {
+            self.render.wait(event)?;
+        }
+        self.launch(jobs, &packed, &tables, &scratch)?;
+        done.record(&self.render)?;
+        drop(order);
+
+        for_each_field(jobs, |field| field.written(&done));
+        let device = gathered.device.iter().map(|memory| &**memory);
+        device.chain([&uploaded, &tables, &scratch]).for_each(|memory| memory.use_until(&done));
+        gathered.pinned.iter().chain([&blob]).for_each(|memory| memory.use_until(&done));
+        Ok(outcomes)
+    }
+
+    fn launch(
+        &self,
+        jobs: &mut [RenderJob],
+        packed: &Packed,
+        tables: &DeviceBuffer,
+        scratch: &DeviceBuffer,
+    ) -> Result<(), Error> {
+        let mut waited = Ok(());
+        for_each_field(jobs, |field| {
+            if waited.is_ok() {
+                waited = field.wait_before_writing(&self.render);
+            }
+        });
+        waited?;
+        let cleared = usize::try_from(packed.cleared_bytes).unwrap_or(usize::MAX);
+        if cleared > 0 {
+            // SAFETY: the scratch is kept until the batch is done.
+            unsafe { fill(scratch.pointer(), cleared, 0, &self.render) }?;
+        }
+        for launch in &packed.launches {
+            let function = match launch.kernel {
+                Kernel::ResampleAcross => &self.across,
+                Kernel::ResampleDown => &self.down,
+            };
+            let grid = Launch {
+                grid: [launch.tiles, launch.jobs, 1],
+                block: [BLOCK_THREADS, 1, 1],
+                shared_bytes: 0,
+            };
+            let (tables, scratch) = (tables.pointer(), scratch.pointer());
+            let arguments = [
+                Argument::new(&tables),
+                Argument::new(&scratch),
+                Argument::new(&launch.jobs_offset),
+            ];
+            // SAFETY: the kernels' parameters are three 64-bit numbers; `pack` checked that they
+            // stay inside sources, slots, tables and scratch, which are kept until they are done.
+            unsafe { function.launch(&self.render, grid, &arguments) }?;
+        }
+        Ok(())
+    }
+
+    /// Takes every job's pixels, and plans the copies of those that are on the host.
+    fn gather(&self, jobs: &mut [RenderJob], outcomes: &mut [Outcome]) -> Result<Gathered, Error> {
+        let mut gathered = Gathered::default();
+        let mut seen = HashSet::new();
+        for (job, outcome) in jobs.iter_mut().zip(outcomes) {
+            let pixels = std::mem::replace(&mut job.pixels, Pixels::Device(Box::new(())));
+            let place = match pixels {
+                Pixels::Host(pixels) => Ok(self.to_upload(pixels, &mut gathered)?),
+                Pixels::Device(pixels) => match pixels.downcast::<DevicePixels>() {
+                    Ok(pixels) => {
+                        let DevicePixels { source, decoded, memory } = *pixels;
+                        if seen.insert(Arc::as_ptr(&memory)) {
+                            gathered.device.push(memory);
+                            gathered.decoded.push(decoded);
+                        }
+                        Ok(Place::Device(source))
+                    }
+                    Err(_) => Err("pixels of another device"),
+                },
+                Pixels::Encoded(_) => Err("pixels that were not decoded"),
+            };
+            if let Err(what) = place {
+                *outcome = Err(Fault::new(Stage::Transform, format!("internal error: {what}")));
+            }
+            gathered.places.push(place.ok());
+        }
+        Ok(gathered)
+    }
+
+    fn to_upload(&self, pixels: HostPixels, gathered: &mut Gathered) -> Result<Place, Error> {
+        let HostPixels { region, channels, rows } = pixels;
+        let bytes = rows.bytes().len();
+        let memory = match rows.into_any().downcast::<PinnedPixels>() {
+            Ok(pinned) => pinned.memory,
+            Err(other) => {
+                let mut memory = self.staging.loan(bytes)?;
+                if let Ok(rows) = other.downcast::<Vec<u8>>() {
+                    memory.bytes_mut()[..bytes].copy_from_slice(&rows);
+                }
+                memory
+            }
+        };
+        gathered.pinned.push(memory);
+        Ok(Place::Upload { offset: gathered.uploads.add(bytes), region, channels })
+    }
+}
+
+/// Copies of pinned memory into one buffer, one a piece.
+#[derive(Debug, Default)]
+struct Uploads {
+    /// Offset and length.
+    copies: Vec<(usize, usize)>,
+    bytes: usize,
+}
+
+impl Uploads {
+    fn add(&mut self, bytes: usize) -> usize {
+        let offset = self.bytes;
+        self.copies.push((offset, bytes));
+        self.bytes = (offset + bytes).next_multiple_of(ALIGN);
+        offset
+    }
+}
+
+fn function(module: &Arc<Module>, kernel: Kernel) -> Result<Function, Error> {
+    module.function(&CString::new(kernel.name()).expect("names of ours have no zero byte"))
+}
+
+fn pack_jobs(
+    jobs: &mut [RenderJob],
+    places: &[Option<Place>],
+    uploaded: u64,
+    outcomes: &mut [Outcome],
+) -> Packed {
+    let mut items = Vec::with_capacity(jobs.len());
+    let mut numbers = Vec::with_capacity(jobs.len());
+    for (number, (job, place)) in jobs.iter_mut().zip(places).enumerate() {
+        let Some(place) = place else { continue };
+        let SlotMemory::Device { memory, offset, bytes } = job.slot.memory() else {
+            let what = "internal error: a host slot on a device";
+            outcomes[number] = Err(Fault::new(Stage::Transform, what));
+            continue;
+        };
+        let slot = memory.address() + offset as u64;
+        items.push(RenderItem {
+            source: source(place, uploaded),
+            plan: &job.plan,
+            slot,
+            slot_bytes: bytes,
+        });
+        numbers.push(number);
+    }
+    let packed = pack::pack(&items);
+    for (place, error) in &packed.refused {
+        outcomes[numbers[*place]] = Err(Fault::new(Stage::Transform, error));
+    }
+    packed
+}
+
+fn source(place: &Place, uploaded: u64) -> Source {
+    match *place {
+        Place::Device(source) => source,
+        Place::Upload { offset, region, channels } => {
+            let channels = u32::try_from(channels).unwrap_or(u32::MAX);
+            let plane = Plane {
+                address: uploaded + offset as u64,
+                pitch: region.width.saturating_mul(channels),
+                held: region,
+            };
+            if channels == 1 { Source::Gray(plane) } else { Source::Rgb(plane) }
+        }
+    }
+}
+
+/// Every field of the batch that a job writes, once.
+fn for_each_field(jobs: &mut [RenderJob], mut act: impl FnMut(&Lent)) {
+    let mut seen = HashSet::new();
+    for job in jobs {
+        if let SlotMemory::Device { memory, .. } = job.slot.memory()
+            && let Some(field) = memory.as_any().downcast_ref::<Lent>()
+            && seen.insert(std::ptr::from_ref(field))
+        {
+            act(field);
+        }
+    }
+}
+
+impl Renderer for CudaRenderer {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    /// A batch.
+    fn preferred_jobs(&self) -> usize {
+        usize::MAX
+    }
+
+    fn submit(&self, mut jobs: Vec<RenderJob>, sink: &Arc<dyn RenderSink>) {
+        let outcomes = self.enqueue(&mut jobs);
+        for (number, job) in jobs.into_iter().enumerate() {
+            let passes = u32::try_from(job.plan.passes.len()).unwrap_or(u32::MAX);
+            let outcome = match &outcomes {
+                Ok(outcomes) => outcomes[number].clone(),
+                Err(error) => Err(Fault::new(Stage::Transform, error)),
+            };
+            let report = RenderReport { passes, ..RenderReport::default() };
+            sink.rendered(job.token, job.slot, outcome.map(|()| report));
+        }
+    }
+}
