@@ -185,7 +185,9 @@ STABLE_TORCH_LIBRARY(forebay, library) {
   library.def("scan_folder(str root, str[] extensions) -> Tensor");
   library.def("scan_poll(Tensor scan, int timeout_ms) -> (str, Tensor[])");
 
-  library.def("pipeline_open(str options, Tensor names, Tensor offsets, Tensor labels) -> Tensor");
+  library.def(
+      "pipeline_open(str options, Tensor names, Tensor offsets, Tensor labels, int device) -> "
+      "Tensor");
   library.def("pipeline_start(Tensor handle, int epoch, int position) -> ()");
   library.def("pipeline_next(Tensor handle, int timeout_ms) -> (str, Tensor[])");
   library.def("pipeline_state(Tensor handle) -> str");

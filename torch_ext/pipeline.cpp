@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "device.h"
 #include "error.h"
 #include "tensor.h"
 
@@ -61,10 +62,11 @@ Polled scan_poll(const Tensor& scan, int64_t timeout_ms) {
 }
 
 Tensor pipeline_open(const std::string& options, const Tensor& names, const Tensor& offsets,
-                     const Tensor& label_tensor) {
+                     const Tensor& label_tensor, int64_t device) {
   return op([&] {
-    const auto handle = ffi::pipeline_open(str(options), bytes(names, "names"),
-                                           numbers(offsets, "offsets"), labels(label_tensor));
+    const auto handle =
+        ffi::pipeline_open(str(options), bytes(names, "names"), numbers(offsets, "offsets"),
+                           labels(label_tensor), device_allocator(device));
     return handle_tensor(handle, &ffi::pipeline_close);
   });
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "device.h"
 #include "error.h"
 
 namespace forebay::torch_ext {
@@ -17,19 +18,6 @@ using torch::headeronly::ScalarType;
 
 // CPU tensors have device index -1 in the C shim.
 const torch::stable::Device kCpu(torch::headeronly::DeviceType::CPU, -1);
-
-ScalarType scalar_type(ffi::DType dtype) {
-  switch (dtype) {
-    case ffi::DType::Bool: return ScalarType::Bool;
-    case ffi::DType::UInt8: return ScalarType::Byte;
-    case ffi::DType::Int64: return ScalarType::Long;
-    case ffi::DType::Float16: return ScalarType::Half;
-    case ffi::DType::BFloat16: return ScalarType::BFloat16;
-    case ffi::DType::Float32: return ScalarType::Float;
-    case ffi::DType::Float64: return ScalarType::Double;
-  }
-  throw forebay::Error("X:the core sent an element type that is unknown here");
-}
 
 void check(const Tensor& tensor, ScalarType type, const char* type_name, const char* name) {
   const std::string prefix = std::string(name) + ": ";
@@ -45,7 +33,21 @@ rust::Slice<const T> slice(const Tensor& tensor) {
 
 }  // namespace
 
+ScalarType scalar_type(ffi::DType dtype) {
+  switch (dtype) {
+    case ffi::DType::Bool: return ScalarType::Bool;
+    case ffi::DType::UInt8: return ScalarType::Byte;
+    case ffi::DType::Int64: return ScalarType::Long;
+    case ffi::DType::Float16: return ScalarType::Half;
+    case ffi::DType::BFloat16: return ScalarType::BFloat16;
+    case ffi::DType::Float32: return ScalarType::Float;
+    case ffi::DType::Float64: return ScalarType::Double;
+  }
+  throw forebay::Error("X:the core sent an element type that is unknown here");
+}
+
 Tensor to_tensor(ffi::TensorOut&& out) {
+  if (const auto tensor = out.memory->take_device_tensor()) return tensor_of(*tensor);
   // The deleter is a copyable callable by torch's contract, the box is move-only: share it.
   auto memory = std::make_shared<rust::Box<ffi::Memory>>(std::move(out.memory));
   void* data = (*memory)->data();

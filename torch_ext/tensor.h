@@ -17,7 +17,8 @@ namespace forebay::torch_ext {
 
 using torch::stable::Tensor;
 
-// A tensor over the core's memory, without a copy; its deleter gives the memory back.
+// A tensor over the core's memory, without a copy, whose deleter gives the memory back; or torch's
+// own tensor, which the core has written.
 Tensor to_tensor(ffi::TensorOut&& out);
 
 // The elements of a contiguous uint8 CPU tensor, borrowed.
@@ -49,8 +50,9 @@ struct ImageBatch {
 // A (N, 3, H, W) uint8 CPU tensor, contiguous or channels_last.
 ImageBatch image_batch(const Tensor& images);
 
-// The core's name of an element type.
+// The core's name of an element type, and torch's.
 ffi::DType dtype(torch::headeronly::ScalarType type);
+torch::headeronly::ScalarType scalar_type(ffi::DType dtype);
 
 // All tensors of a poll, in order.
 std::vector<Tensor> all_tensors(rust::Box<ffi::Poll> poll);

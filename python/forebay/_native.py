@@ -191,11 +191,19 @@ class Pipeline:
     """A pipeline of the core. No method waits longer than the timeout it is given."""
 
     def __init__(
-        self, options: dict[str, Any], names: Tensor, offsets: Tensor, labels: Tensor
+        self,
+        options: dict[str, Any],
+        names: Tensor,
+        offsets: Tensor,
+        labels: Tensor,
+        device: int,
     ) -> None:
-        """Opens it; threads start with the first batch (LIF-1)."""
+        """Opens it, on ``cuda:device`` if that is not -1; threads start with the first batch."""
+        self._device = device
         with native_errors():
-            self._handle: Tensor = _ops.pipeline_open(json.dumps(options), names, offsets, labels)
+            self._handle: Tensor = _ops.pipeline_open(
+                json.dumps(options), names, offsets, labels, device
+            )
 
     def start(self, epoch: int, position: int) -> None:
         """Begins an epoch at a position, giving up the one that runs."""
@@ -206,7 +214,15 @@ class Pipeline:
         """The next batch, failed batch or end of the epoch; None when the timeout has passed."""
         with native_errors():
             text, tensors = _ops.pipeline_next(self._handle, timeout_ms)
-        return (json.loads(text), list(tensors)) if text else None
+        if not text:
+            return None
+        reply = json.loads(text)
+        if reply.get("foreign_stream"):
+            stream = torch.cuda.current_stream(self._device)
+            for tensor in tensors:
+                if tensor.is_cuda:
+                    tensor.record_stream(stream)
+        return reply, list(tensors)
 
     def state(self) -> dict[str, Any]:
         """Where the epoch stands, counting batches handed out (RES-1)."""

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from .errors import Failure, SampleError
 from .labels import NO_LABEL, fill_skipped
+from .placement import Placement
 from .sources import MapSource, PackedSource, Source
 from .supply import LabelBook
 
@@ -80,6 +81,7 @@ class Delivery:
         tensors: list[Tensor],
         paths: list[str],
         book: LabelBook | None,
+        placement: Placement,
         pin: bool,
     ) -> Any:
         """The batch in the shape that the user asked for; SampleError if it failed."""
@@ -100,7 +102,7 @@ class Delivery:
                 labels = self._labels(reply, indices.tolist(), skipped, book)
                 if labels is not None:
                     columns["label"] = labels
-            return self._shaped(columns, pin)
+            return self._shaped(columns, placement, pin)
         finally:
             self._source.delivered(indices)
 
@@ -137,7 +139,7 @@ class Delivery:
             self._example = next(label for label in labels if label is not NO_LABEL)
         return fill_skipped(labels, skipped, self._example)
 
-    def _shaped(self, columns: dict[str, Any], pin: bool) -> Any:
+    def _shaped(self, columns: dict[str, Any], placement: Placement, pin: bool) -> Any:
         fields = self._fields
         if fields is None:
             fields = ("image", "label") if "label" in columns else "image"
@@ -153,9 +155,10 @@ class Delivery:
                 'apart; add "valid" to fields',
                 stacklevel=4,
             )
-        if pin:
-            for name in names:
-                if isinstance(columns[name], Tensor):
+        for name in names:
+            if isinstance(columns[name], Tensor):
+                columns[name] = placement.place(name, columns[name])
+                if pin and not columns[name].is_cuda:
                     columns[name] = columns[name].pin_memory()
         if self._collate_fn is None:
             return _shape(fields, columns.__getitem__)

@@ -159,7 +159,6 @@ class Loader:
             truncated=truncated,
             max_pixels=max_pixels,
             fidelity=fidelity,
-            decoders=decoders,
             deterministic=deterministic,
         )
         self._engine = EngineOptions(
@@ -173,6 +172,7 @@ class Loader:
             max_errors=max_errors,
             quarantine=quarantine,
             device=device,
+            decoders=decoders,
             affinity=affinity,
         )
         self._delivery = Delivery(source, fields, collate_fn, on_error, quarantine)

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from .checks import check_choice, check_flag, check_int, check_offered, parse_bytes
+from .placement import Placement
 from .recipe import checked_transforms
 from .transforms import Transform, dtype_name
 
@@ -169,7 +170,6 @@ class SampleOptions:
     truncated: str = "error"
     max_pixels: int = DEFAULT_MAX_PIXELS
     fidelity: str = "full"
-    decoders: Any = None
     deterministic: bool | None = None
 
     def __post_init__(self) -> None:
@@ -187,10 +187,6 @@ class SampleOptions:
         _take_int(self, "max_pixels", least=1)
         check_offered("mode", self.mode, "RGB", ("unchanged", "index", "L", "GRAY"))
         check_offered("fidelity", self.fidelity, "full", ("fast",))
-        if self.decoders not in (None, "cpu"):
-            raise NotImplementedError(
-                f'decoders={self.decoders!r} is not offered; leave it out or use "cpu"'
-            )
         if self.deterministic is not None:
             check_flag("deterministic", self.deterministic)
 
@@ -223,6 +219,7 @@ class EngineOptions:
     max_errors: int | None = None
     quarantine: str | os.PathLike[str] | None = None
     device: Any = "cpu"
+    decoders: Any = None
     affinity: Any = None
 
     def __post_init__(self) -> None:
@@ -258,7 +255,7 @@ class EngineOptions:
                 raise FileNotFoundError(
                     f"quarantine must be a file in an existing folder, got {self.quarantine!s}"
                 )
-        self._check_device()
+        Placement.of(self.device, self.decoders)
         if self.affinity is not None:
             raise NotImplementedError(
                 f"affinity={self.affinity!r} is not offered; bind the process with taskset or "
@@ -275,20 +272,9 @@ class EngineOptions:
             "max_errors": self.max_errors,
         }
 
-    def _check_device(self) -> None:
-        devices = list(self.device.values()) if isinstance(self.device, dict) else [self.device]
-        if not devices:
-            raise ValueError('device must be "cpu", or a dict of one by field, got {}')
-        for device in devices:
-            try:
-                kind = torch.device(device).type
-            except (RuntimeError, TypeError):
-                raise ValueError(f'device must be "cpu", got {device!r}') from None
-            if kind != "cpu":
-                raise NotImplementedError(
-                    f'device={str(device)!r} is not offered by this version; use device="cpu", '
-                    "pin_memory=True and batch.to(device, non_blocking=True)"
-                )
+    def placement(self) -> Placement:
+        """Where batches are delivered, and which decoders may be used."""
+        return Placement.of(self.device, self.decoders)
 
 
 def _take_int(options: object, name: str, **limits: int) -> None:

@@ -52,19 +52,25 @@ class Session:
         self.workers = machine.default_workers() if workers is None else workers
         self._timeout = engine.timeout
         self._pin = _can_pin(engine.pin_memory)
+        self._placement = engine.placement()
+        device, device_options = self._placement.options()
         options = {
             "source": _source_options(source),
             "recipe": sample.recipe(),
             "decode": sample.decode(),
             "engine": engine.engine(self.workers),
             "feed": self._feed_options(feed),
+            "device": device_options,
         }
         empty = torch.empty(0, dtype=torch.uint8, device="cpu")
         names, offsets = empty, torch.zeros(1, dtype=torch.int64, device="cpu")
         if isinstance(source, PackedSource):
             names, offsets = source.names, source.offsets
-        self.pipeline = _native.Pipeline(options, names, offsets, delivery.core_labels)
-        self._paths: list[str] = self.pipeline.describe()["fields"]
+        self.pipeline = _native.Pipeline(options, names, offsets, delivery.core_labels, device)
+        description = self.pipeline.describe()
+        self._paths: list[str] = description["fields"]
+        for note in description["notes"]:
+            warnings.warn(note, stacklevel=2)
         self.supplier = None
         if isinstance(source, MapSource):
             self.supplier = Supplier(source, self.pipeline, self.workers)
@@ -93,7 +99,7 @@ class Session:
         if self.pushed is not None:
             self.pushed.delivered()
         book = None if self.supplier is None else self.supplier.book
-        return self.delivery.batch(reply, tensors, self._paths, book, self._pin)
+        return self.delivery.batch(reply, tensors, self._paths, book, self._placement, self._pin)
 
     def stats(self) -> dict[str, Any]:
         """The core's counters, with Python's under ``"python"``."""

@@ -56,6 +56,7 @@ RULES = {
             "rust/codec/src/jpeg/",
             "rust/codec/src/pixel/",
             "rust/codec/tests/",  # encode through libjpeg, and compare with its own reader
+            "rust/codec/benches/",  # compare with TurboJPEG by its own interface
             "rust/bridge/",
             "rust/source/src/mmap.rs",
             "rust/cuda/",

@@ -7,6 +7,8 @@
 //!   a tensor's deleter gives back.
 //! - No logic: options are parsed, the rooms put together, results turned into tensors.
 
+mod batch;
+mod device;
 mod examine;
 mod fork;
 mod guard;
@@ -77,9 +79,32 @@ mod ffi {
         dtype: DType,
     }
 
+    #[namespace = "forebay"]
+    unsafe extern "C++" {
+        include!("forebay/device.h");
+
+        /// A tensor of torch's on a device.
+        type DeviceTensor;
+        fn address(self: &DeviceTensor) -> u64;
+
+        /// torch's allocator on one device.
+        type DeviceAllocator;
+        /// Null when there is no memory left.
+        fn allocate(
+            self: &DeviceAllocator,
+            dtype: DType,
+            sizes: &[i64],
+            strides: &[i64],
+        ) -> UniquePtr<DeviceTensor>;
+        /// The calling thread's current stream.
+        fn current_stream(self: &DeviceAllocator) -> Result<u64>;
+    }
+
     extern "Rust" {
         type Memory;
         fn data(self: &Memory) -> *mut u8;
+        /// torch's own tensor, taken out; null if the memory is the core's.
+        fn take_device_tensor(self: &mut Memory) -> UniquePtr<DeviceTensor>;
 
         /// What a poll brought: nothing yet if `info` is empty, else JSON and its tensors.
         type Poll;
@@ -128,6 +153,7 @@ mod ffi {
             names: &[u8],
             offsets: &[i64],
             labels: &Labels,
+            device: UniquePtr<DeviceAllocator>,
         ) -> Result<[i64; 3]>;
         fn pipeline_start(handle: &[i64], epoch: u64, position: u64) -> Result<()>;
         fn pipeline_next(handle: &[i64], timeout_ms: u64) -> Result<Box<Poll>>;
@@ -221,8 +247,9 @@ fn pipeline_open(
     names: &[u8],
     offsets: &[i64],
     labels: &ffi::Labels,
+    device: cxx::UniquePtr<ffi::DeviceAllocator>,
 ) -> Result<[i64; 3], Error> {
-    guard(|| Ok(PIPELINES.insert(Pipeline::open(options, names, offsets, labels)?)))
+    guard(|| Ok(PIPELINES.insert(Pipeline::open(options, names, offsets, labels, device)?)))
 }
 
 fn with<T>(handle: &[i64], f: impl FnOnce(&Arc<Pipeline>) -> Result<T, Error>) -> Result<T, Error> {

@@ -3,8 +3,10 @@
 use crate::guard::Error;
 use forebay_core::ErrorKind;
 use forebay_core::order::LastBatch;
+use forebay_cuda::find::Places;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::path::PathBuf;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -15,6 +17,39 @@ pub(crate) struct Options {
     pub(crate) decode: DecodeOptions,
     pub(crate) engine: EngineOptions,
     pub(crate) feed: FeedOptions,
+    /// Where images are delivered to; the host if it is not there.
+    pub(crate) device: Option<DeviceOptions>,
+}
+
+/// A device and what of it is used.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeviceOptions {
+    /// As torch counts.
+    pub(crate) ordinal: u32,
+    /// Folders in which libraries may lie.
+    pub(crate) folders: Vec<PathBuf>,
+    /// torch's CUDA.
+    pub(crate) cuda_major: Option<u32>,
+    /// Where compiled kernels are kept.
+    pub(crate) kernels: PathBuf,
+    pub(crate) decoders: DecoderOptions,
+}
+
+/// Which decoders may be used beside the CPU's.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DecoderOptions {
+    /// The JPEG engines.
+    pub(crate) hardware: bool,
+}
+
+impl From<&DeviceOptions> for forebay_cuda::Options {
+    fn from(options: &DeviceOptions) -> Self {
+        let DeviceOptions { ordinal, folders, cuda_major, kernels, .. } = options;
+        let places = Places { folders: folders.clone(), cuda_major: *cuda_major };
+        Self { places, kernels: kernels.clone(), ..Self::new(*ordinal) }
+    }
 }
 
 #[derive(Debug, Deserialize)]

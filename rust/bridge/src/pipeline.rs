@@ -1,10 +1,13 @@
 //! The composition root: options in, source, codec and engine put together.
 
-use crate::ffi::{DType, Labels as LabelsIn, TensorOut};
+use crate::batch;
+use crate::device::{Device, DeviceSlabs};
+use crate::ffi::{DType, DeviceAllocator, Labels as LabelsIn, TensorOut};
 use crate::guard::Error;
 use crate::handles::Table;
 use crate::options::{self, EngineOptions, FeedOptions, OnError, Options, SourceOptions};
 use crate::tensors::{self, Poll};
+use cxx::UniquePtr;
 use forebay_codec::CpuBackend;
 use forebay_core::order::Dealing;
 use forebay_core::ports::{Fault, Source, Stage};
@@ -31,6 +34,9 @@ pub(crate) struct Pipeline {
     pushed: Option<Arc<Pushed>>,
     config: EngineConfig,
     fingerprint: String,
+    device: Option<Arc<Device>>,
+    decoders: Vec<&'static str>,
+    renderer: &'static str,
 }
 
 pub(crate) static PIPELINES: Table<Pipeline> = Table::new("pipeline");
@@ -41,12 +47,13 @@ impl Pipeline {
         names: &[u8],
         offsets: &[i64],
         labels: &LabelsIn,
+        allocator: UniquePtr<DeviceAllocator>,
     ) -> Result<Self, Error> {
         let options: Options = options::parse("options", json)?;
         let (source, pushed) = open_source(&options.source, names, offsets, labels)?;
         let spec = options::parse("recipe", options.recipe.get())?;
         let apply_orientation = options.decode.orientation == options::Orientation::Apply;
-        let recipe = Recipe::new(spec, source.schema(), apply_orientation)?;
+        let mut recipe = Recipe::new(spec, source.schema(), apply_orientation)?;
         let limits = Limits {
             max_pixels: options.decode.max_pixels,
             accept_truncated: options.decode.truncated == options::Truncated::Accept,
@@ -57,16 +64,35 @@ impl Pipeline {
             .with(options.recipe.get().as_bytes())
             .with(&[u8::from(apply_orientation), u8::from(shuffles(&options.feed))]);
         let backend = CpuBackend::new(limits);
-        let parts = Parts {
-            source: Arc::clone(&source),
-            decoders: vec![Arc::<CpuBackend>::clone(&backend)],
-            renderer: backend,
-            planner: Arc::new(recipe),
-            allocator: Arc::new(Pageable::new(config.depth)),
+        let device = options.device.as_ref();
+        let device =
+            device.map(|options| Device::open(options, allocator, &backend)).transpose()?;
+        let device = device.map(Arc::new);
+        let host = Pageable::new(config.depth);
+        let parts = match &device {
+            None => Parts {
+                source: Arc::clone(&source),
+                decoders: vec![Arc::<CpuBackend>::clone(&backend)],
+                renderer: backend,
+                planner: Arc::new(recipe),
+                allocator: Arc::new(host),
+            },
+            Some(device) => {
+                recipe.render_on_device(source.schema());
+                Parts {
+                    source: Arc::clone(&source),
+                    decoders: device.decoders(),
+                    renderer: device.renderer(),
+                    planner: Arc::new(recipe),
+                    allocator: Arc::new(DeviceSlabs { device: Arc::clone(device), host }),
+                }
+            }
         };
+        let decoders = parts.decoders.iter().map(|decoder| decoder.name()).collect();
+        let renderer = parts.renderer.name();
         let engine = engine::Pipeline::open(config, parts)?;
         let fingerprint = format!("{:016x}", fingerprint.value());
-        Ok(Self { engine, source, pushed, config, fingerprint })
+        Ok(Self { engine, source, pushed, config, fingerprint, device, decoders, renderer })
     }
 
     /// Ordinals per global position: feeds from Python count their own samples only.
@@ -88,10 +114,15 @@ impl Pipeline {
     }
 
     pub(crate) fn next(&self, timeout_ms: u64) -> Result<Poll, Error> {
+        if let Some(device) = &self.device {
+            device.check_capture()?;
+        }
         match self.engine.next(Duration::from_millis(timeout_ms))? {
             Next::Pending => Ok(Poll::default()),
             Next::End => Ok(Poll::new(r#"{"kind":"end"}"#.into(), Vec::new())),
-            Next::Batch(batch) => batch_poll(&batch, self.pushed.is_some()),
+            Next::Batch(batch) => {
+                batch::poll(&batch, self.pushed.is_some(), self.device.as_deref())
+            }
         }
     }
 
@@ -172,8 +203,9 @@ impl Pipeline {
             "io_threads": if self.config.workers == 0 { 0 } else { self.config.io_threads },
             "depth": self.config.depth,
             "memory_budget": self.config.memory_budget,
-            "decoders": ["cpu"],
-            "renderer": "cpu",
+            "decoders": self.decoders,
+            "renderer": self.renderer,
+            "notes": self.device.as_ref().map_or(&[] as &[String], |device| device.notes()),
             "simd": forebay_codec::Level::best().name(),
             "fingerprint": self.fingerprint,
         }))
@@ -277,68 +309,4 @@ fn engine_config(engine: &EngineOptions, feed: &FeedOptions) -> EngineConfig {
 /// A bad sample that Python reports.
 pub(crate) fn dataset_fault(reason: &str) -> Fault {
     Fault::new(Stage::Dataset, reason)
-}
-
-#[derive(serde::Serialize)]
-struct BatchInfo<'a> {
-    kind: &'static str,
-    epoch: u64,
-    next_position: u64,
-    failures: Vec<FailureInfo<'a>>,
-    /// Number of the failure to raise.
-    raise: Option<usize>,
-    /// The request that each slot's sample answered; for pushed sources, which keep labels by it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tokens: Option<&'a [u64]>,
-}
-
-#[derive(serde::Serialize)]
-struct FailureInfo<'a> {
-    position: u64,
-    index: u64,
-    key: &'a str,
-    stage: &'static str,
-    reason: &'a str,
-    attempt: u16,
-    /// Names the request of a pushed source.
-    token: u64,
-}
-
-fn batch_poll(batch: &engine::Batch, pushed: bool) -> Result<Poll, Error> {
-    let failures = batch.failures.iter().map(|failure| FailureInfo {
-        position: failure.position,
-        index: failure.index,
-        key: &failure.key,
-        stage: failure.stage.name(),
-        reason: &failure.reason,
-        attempt: failure.attempt,
-        token: failure.token,
-    });
-    let info = BatchInfo {
-        kind: if batch.slab.is_some() { "batch" } else { "failed" },
-        epoch: batch.epoch,
-        next_position: batch.next_position,
-        failures: failures.collect(),
-        raise: batch.raise,
-        tokens: pushed.then_some(&batch.tokens),
-    };
-    let samples = i64::try_from(batch.indices.len()).expect("a batch's length fits an i64");
-    let numbers =
-        |values: &[u64]| tensors::vector(values.iter().map(|&value| value.cast_signed()).collect());
-    let valid = batch.valid.iter().map(|&valid| u8::from(valid)).collect();
-    let mut tensors = vec![
-        numbers(&batch.indices),
-        numbers(&batch.positions),
-        tensors::from_bytes(valid, DType::Bool, vec![samples]),
-    ];
-    if let Some(slab) = &batch.slab {
-        let sizes = batch.sizes.iter().flatten().copied().collect();
-        tensors.push(tensors::from_numbers(sizes, vec![samples, 2]));
-        for field in slab.fields() {
-            tensors.push(tensors::from_values(slab, &field.values)?);
-            tensors.extend(field.offsets.iter().map(|view| tensors::from_view(slab, view)));
-        }
-    }
-    let info = serde_json::to_string(&info).expect("plain numbers and text become JSON");
-    Ok(Poll::new(info, tensors))
 }

@@ -1,10 +1,12 @@
 //! Memory on its way to becoming tensors.
 
-use crate::ffi::{DType, TensorOut};
+use crate::device::Tensor;
+use crate::ffi::{DType, DeviceTensor, TensorOut};
 use crate::fork;
 use crate::guard::{Error, guard};
+use cxx::UniquePtr;
 use forebay_core::ErrorKind;
-use forebay_slab::{SealedSlab, Values, View};
+use forebay_slab::{SealedSlab, View};
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -55,6 +57,8 @@ enum Owner {
     Slab(Arc<SealedSlab>),
     Bytes(Vec<u8>),
     Numbers(Vec<i64>),
+    Device(Tensor),
+    Taken,
 }
 
 impl Memory {
@@ -62,9 +66,20 @@ impl Memory {
         Self { owner: ManuallyDrop::new(owner), data, forks: fork::generation() }
     }
 
-    /// The first byte.
+    /// The first byte; null if the memory is torch's.
     pub(crate) fn data(&self) -> *mut u8 {
         self.data
+    }
+
+    /// torch's own tensor, or null.
+    pub(crate) fn take_device_tensor(&mut self) -> UniquePtr<DeviceTensor> {
+        if !matches!(*self.owner, Owner::Device(_)) {
+            return UniquePtr::null();
+        }
+        match std::mem::replace(&mut *self.owner, Owner::Taken) {
+            Owner::Device(tensor) => tensor.into_inner(),
+            _ => UniquePtr::null(),
+        }
     }
 }
 
@@ -96,7 +111,7 @@ impl From<forebay_core::DType> for DType {
     }
 }
 
-fn signed(lengths: &[usize]) -> Vec<i64> {
+pub(crate) fn signed(lengths: &[usize]) -> Vec<i64> {
     let sign = |&length| i64::try_from(length).expect("lengths were checked against isize");
     lengths.iter().map(sign).collect()
 }
@@ -110,11 +125,13 @@ fn contiguous(sizes: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// A field of a sealed slab.
-pub(crate) fn from_values(slab: &Arc<SealedSlab>, values: &Values) -> Result<TensorOut, Error> {
-    match values {
-        Values::Host(view) => Ok(from_view(slab, view)),
-        Values::Device(_) => Err(Error::new(ErrorKind::Internal, "a field on a device of no kind")),
+/// torch's own tensor, written.
+pub(crate) fn from_device(tensor: Tensor) -> TensorOut {
+    TensorOut {
+        dtype: DType::UInt8,
+        sizes: Vec::new(),
+        strides: Vec::new(),
+        memory: Box::new(Memory::new(Owner::Device(tensor), std::ptr::null_mut())),
     }
 }
 

@@ -116,6 +116,13 @@ impl Recipe {
         Ok(Self { transforms: spec.transforms, image_write, apply_orientation, specs })
     }
 
+    /// Images and masks are delivered in the renderer's device memory.
+    pub fn render_on_device(&mut self, schema: &Schema) {
+        for (field, spec) in schema.fields.iter().zip(&mut self.specs) {
+            spec.on_device = matches!(field.kind, FieldKind::Image | FieldKind::Mask);
+        }
+    }
+
     /// Resolves every draw for one image and fuses the steps: the whole plan of a lone image.
     ///
     /// # Errors

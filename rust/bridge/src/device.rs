@@ -1,0 +1,176 @@
+//! A device as a pipeline's place: torch's memory, codec's and cuda's decoders, cuda's renderer.
+
+use crate::ffi::{self, TensorOut};
+use crate::guard::Error;
+use crate::options::DeviceOptions;
+use crate::tensors;
+use cxx::UniquePtr;
+use forebay_codec::{CpuBackend, PixelDecoder};
+use forebay_core::ports::{Decoder, DeviceMemory, Renderer};
+use forebay_core::{ErrorKind, FieldSpec, HasKind};
+use forebay_cuda::{Backend, Lent};
+use forebay_slab::{Allocator, Block, Pageable};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// A device that a pipeline delivers to.
+pub(crate) struct Device {
+    backend: Backend,
+    torch: Arc<Torch>,
+    renderer: Arc<dyn Renderer>,
+    decoders: Vec<Arc<dyn Decoder>>,
+    /// What is missing, and what is done instead.
+    notes: Vec<String>,
+}
+
+/// torch's allocator; called on the consumer's thread, or wherever memory is given back.
+struct Torch(UniquePtr<ffi::DeviceAllocator>);
+
+// SAFETY: torch's caching allocator takes calls from any thread, and `DeviceAllocator` keeps no
+// state of its own.
+unsafe impl Send for Torch {}
+// SAFETY: as above.
+unsafe impl Sync for Torch {}
+
+/// torch's tensor, on its way through the renderer.
+pub(crate) struct Tensor(UniquePtr<ffi::DeviceTensor>);
+
+// SAFETY: a tensor may be used and dropped on any thread, by one at a time.
+unsafe impl Send for Tensor {}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor({:#x})", self.0.as_ref().map_or(0, ffi::DeviceTensor::address))
+    }
+}
+
+impl Tensor {
+    /// The tensor itself.
+    pub(crate) fn into_inner(self) -> UniquePtr<ffi::DeviceTensor> {
+        self.0
+    }
+}
+
+/// What torch said when it refused.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct TorchError(String);
+
+impl HasKind for TorchError {
+    fn kind(&self) -> ErrorKind {
+        ErrorKind::Device
+    }
+}
+
+impl Torch {
+    /// The calling thread's current stream.
+    fn stream(&self) -> Result<*mut c_void, TorchError> {
+        let stream =
+            self.0.current_stream().map_err(|error| TorchError(error.what().to_owned()))?;
+        Ok(std::ptr::with_exposed_provenance_mut(usize::try_from(stream).unwrap_or(0)))
+    }
+}
+
+impl Device {
+    /// Opens the device and everything on it that decodes.
+    pub(crate) fn open(
+        options: &DeviceOptions,
+        allocator: UniquePtr<ffi::DeviceAllocator>,
+        cpu: &Arc<CpuBackend>,
+    ) -> Result<Self, Error> {
+        let backend = Backend::open(options.into())?;
+        let pixels = PixelDecoder::new(Arc::clone(cpu), backend.pixel_memory());
+        let pixels: Arc<dyn Decoder> = Arc::new(pixels);
+        let mut decoders = vec![Arc::clone(&pixels)];
+        let mut notes = Vec::new();
+        if options.decoders.hardware {
+            match backend.hardware(pixels) {
+                Ok(hardware) => decoders.push(Arc::new(hardware)),
+                Err(error) => notes.push(format!("{error}; the CPU decodes")),
+            }
+        }
+        let renderer = backend.renderer();
+        Ok(Self { backend, torch: Arc::new(Torch(allocator)), renderer, decoders, notes })
+    }
+
+    pub(crate) fn decoders(&self) -> Vec<Arc<dyn Decoder>> {
+        self.decoders.clone()
+    }
+
+    pub(crate) fn renderer(&self) -> Arc<dyn Renderer> {
+        Arc::clone(&self.renderer)
+    }
+
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Refuses to take part in a capture: a batch is not the same every time.
+    pub(crate) fn check_capture(&self) -> Result<(), Error> {
+        let raw = self.torch.stream()?;
+        // SAFETY: torch's current stream lives while it is current.
+        if unsafe { self.backend.stream(raw) }.is_capturing()? {
+            let what = "next() inside a CUDA graph's capture; take the batch before it and copy it \
+                        into static inputs";
+            return Err(Error::new(ErrorKind::Device, what));
+        }
+        Ok(())
+    }
+
+    /// Gives a field to the consumer's stream; true if it was allocated for another one, which torch
+    /// must be told (`record_stream`).
+    pub(crate) fn hand_out(
+        &self,
+        memory: &Arc<dyn DeviceMemory>,
+    ) -> Result<(TensorOut, bool), Error> {
+        let lent = memory.as_any().downcast_ref::<Lent>();
+        let lent = lent.ok_or_else(|| Error::new(ErrorKind::Internal, "memory of no device"))?;
+        let raw = self.torch.stream()?;
+        // SAFETY: as above.
+        let stream = unsafe { self.backend.stream(raw) };
+        let owner = lent.hand_out(&stream)?;
+        let tensor = owner.downcast::<Tensor>();
+        let tensor = tensor.map_err(|_| Error::new(ErrorKind::Internal, "a tensor of no torch"))?;
+        Ok((tensors::from_device(*tensor), !lent.is_of(&stream)))
+    }
+}
+
+/// Fields on the device from torch, all others from the pool of host memory.
+pub(crate) struct DeviceSlabs {
+    pub(crate) device: Arc<Device>,
+    pub(crate) host: Pageable,
+}
+
+impl Allocator for DeviceSlabs {
+    fn allocate(&self, bytes: usize) -> Result<Block, forebay_slab::Error> {
+        self.host.allocate(bytes)
+    }
+
+    fn allocate_on_device(
+        &self,
+        spec: &FieldSpec,
+        samples: usize,
+    ) -> Result<Arc<dyn DeviceMemory>, forebay_slab::Error> {
+        let (sizes, strides) = forebay_slab::shape_and_strides(spec, samples);
+        let bytes = sizes.iter().product::<usize>() * spec.dtype.size();
+        let failed = |kind, reason: String| forebay_slab::Error::Allocator { kind, bytes, reason };
+        let (sizes, strides) = (tensors::signed(&sizes), tensors::signed(&strides));
+        let Device { torch, backend, .. } = &*self.device;
+        let tensor = torch.0.allocate(spec.dtype.into(), &sizes, &strides);
+        if tensor.is_null() {
+            let what = "torch has no more memory on the device";
+            return Err(failed(ErrorKind::DeviceMemory, what.to_owned()));
+        }
+        let refused = |error: &dyn HasKind| failed(error.kind(), error.to_string());
+        let stream = torch.stream().map_err(|error| refused(&error))?;
+        let address = tensor.address();
+        // SAFETY: the tensor keeps its memory, which nobody else has, and was allocated on this
+        // thread's current stream, which lives while it is current.
+        let lent = unsafe { backend.lend(address, bytes, Box::new(Tensor(tensor)), stream) };
+        Ok(Arc::new(lent.map_err(|error| refused(&error))?))
+    }
+
+    fn eager(&self) -> bool {
+        self.host.eager()
+    }
+}
