@@ -200,7 +200,22 @@ def test_a_folder_without_images_is_told(capsys, tmp_path):
     assert "found none" in capsys.readouterr().err
 
 
-def test_a_failed_measurement_has_a_status(tmp_path, capfd):
-    (tmp_path / "broken.jpg").write_bytes(b"no image")
+@pytest.mark.parametrize("loader", ["forebay", "torch-pil"])
+def test_a_broken_file_is_named_in_one_sentence(tmp_path, capfd, loader):
+    if loader != "forebay":
+        pytest.importorskip("torchvision")
+    folder = tmp_path / "my photos"
+    write_list(folder, 4)
+    (folder / "broken.jpg").write_bytes(b"no image")
+    assert main(["bench", "--data", str(folder), *QUICK, "--loader", loader]) == 1
+    [line] = capfd.readouterr().err.splitlines()
+    assert f"measuring {loader} failed: " in line
+    assert "broken.jpg" in line
+    assert line.endswith(f"; forebay check '{folder}' lists broken files")
+
+
+def test_a_measurement_that_dies_has_a_status(tmp_path, capfd, monkeypatch):
+    write_list(tmp_path, 4)
+    monkeypatch.setattr(bench, "_CHILD", "import os; os._exit(3)")
     assert main(["bench", "--data", str(tmp_path), *QUICK]) == 1
-    assert "measuring forebay failed" in capfd.readouterr().err
+    assert "measuring forebay failed with status 3; forebay check" in capfd.readouterr().err

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -77,7 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     job = dataclasses.replace(job, files=files)
     points = [_at(job, option, value) for value in values] or [job]
     rows = _measured_all(
-        [dataclasses.replace(at, loader=name) for at in points for name in names] * rounds
+        [dataclasses.replace(at, loader=name) for at in points for name in names] * rounds,
+        arguments.data,
     )
     compare = bool(arguments.compare)
     if values:
@@ -118,15 +120,21 @@ def measured(job: Job) -> Row:
     if child.returncode != 0:
         raise RuntimeError(f"measuring {job.loader} failed with status {child.returncode}")
     row: Row = json.loads(child.stdout.splitlines()[-1])
+    if "error" in row:
+        raise RuntimeError(f"measuring {job.loader} failed: {row['error']}")
     return row
 
 
-def _measured_all(jobs: list[Job]) -> list[Row]:
+def _measured_all(jobs: list[Job], folder: str) -> list[Row]:
     rows = []
     with Progress("bench", len(jobs)) as progress:
         for number, job in enumerate(jobs):
             progress.update(number, job.loader)
-            rows.append(measured(job))
+            try:
+                rows.append(measured(job))
+            except RuntimeError as error:
+                hint = f"forebay check {shlex.quote(folder)} lists broken files"
+                raise RuntimeError(f"{error}; {hint}") from None
         progress.update(len(jobs))
     return rows
 
