@@ -19,12 +19,13 @@ from torch import Tensor
 
 from . import _native
 from .labels import Labels, label_column
+from .listfile import IMG_EXTENSIONS as IMG_EXTENSIONS
+from .listfile import read_list_file
 
 __all__ = ["FileList", "ImageFolder", "MapSource", "Source"]
 
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 
-IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 _POLL_MS = 50
 
 
@@ -180,8 +181,9 @@ class FileList(PackedSource):
 
     Args:
         paths: names of files, or the name of a text file with one ``path label`` a line. The
-            label is what follows the last space and is a number; lines without labels are
-            allowed if none has one. Names may hold spaces and any other character but a newline.
+            label is the number after the last blank; lines without labels are allowed if none
+            has one. Names may hold blanks and any other character but a newline. Labels that
+            are no numbers go into ``labels``.
         labels: one per name: numbers, equally shaped arrays, a tensor ``(N, ...)``, or anything
             else, which then comes as a list. Not with a text file.
         root: folder of relative names; by default the text file's, or the working folder.
@@ -204,8 +206,8 @@ class FileList(PackedSource):
                 raise ValueError("labels come from the lines of a text file; leave labels out")
             names: list[Any]
             list_file = Path(os.fsdecode(paths))
-            names, labels = _read_list_file(list_file)
             root = root or list_file.absolute().parent
+            names, labels = read_list_file(list_file, root)
             origin = repr(str(list_file))
         else:
             names = list(paths)
@@ -314,7 +316,7 @@ def _pack_names(names: Sequence[Any]) -> tuple[Tensor, Tensor]:
     try:
         joined = "\0".join(names).encode("utf-8", "surrogateescape")
     except TypeError:
-        joined = b"\0".join([os.fsencode(name) for name in names])
+        joined = b"\0".join([_encoded(place, name) for place, name in enumerate(names)])
     packed = np.frombuffer(joined + b"\0", dtype=np.uint8)
     ends = np.flatnonzero(packed == 0)
     if len(ends) != len(names):
@@ -325,6 +327,17 @@ def _pack_names(names: Sequence[Any]) -> tuple[Tensor, Tensor]:
         place = int(np.flatnonzero(np.diff(offsets) == 0)[0])
         raise ValueError(f"paths must be file names, got an empty one at place {place}")
     return torch.from_numpy(packed[packed != 0]), torch.from_numpy(offsets)
+
+
+def _encoded(place: int, name: Any) -> bytes:
+    try:
+        return os.fsencode(name)
+    except TypeError:
+        pairs = isinstance(name, (tuple, list)) and len(name) == 2
+        hint = "; split the pairs: paths, labels = zip(*pairs)" if pairs else ""
+        raise TypeError(
+            f"paths must be file names, got {name!r:.80} at place {place}{hint}"
+        ) from None
 
 
 def _absolute_root(root: str | bytes | os.PathLike[str]) -> str:
@@ -342,47 +355,3 @@ def _absolute_root(root: str | bytes | os.PathLike[str]) -> str:
             "of any bytes, so rename the folder or pass absolute names"
         ) from None
     return absolute
-
-
-def _read_list_file(path: Path) -> tuple[list[bytes], Any]:
-    """Names and labels of a text file of ``path label`` lines."""
-    if "\0" in str(path):
-        raise ValueError(f"paths must be file names, got {str(path)!r}, with a NUL character")
-    try:
-        content = path.read_bytes()
-    except IsADirectoryError:
-        raise FileNotFoundError(
-            f"paths must be a text file of names or a list of them, got the folder {path}; "
-            "use forebay.ImageFolder for class folders"
-        ) from None
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"paths must be a text file of names or a list of them, got {path}, which is not there"
-        ) from None
-    content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
-    lines = [line for line in content.split(b"\n") if line.strip()]
-    if not lines:
-        raise ValueError(f"paths must hold at least one file name, got the empty file {path}")
-    parts = [line.rsplit(None, 1) for line in lines]
-    numbered = [len(part) == 2 and _is_number(part[1]) for part in parts]
-    if all(numbered):
-        column = [part[1] for part in parts]
-        try:
-            return [part[0] for part in parts], np.array(list(map(int, column)), dtype=np.int64)
-        except ValueError:
-            return [part[0] for part in parts], np.array(list(map(float, column)))
-    if any(numbered):
-        place = numbered.index(False)
-        raise ValueError(
-            f"{path}: every line must end in a label, or none; got no label in "
-            f"{lines[place].decode('utf-8', 'replace')!r}"
-        )
-    return lines, None
-
-
-def _is_number(text: bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

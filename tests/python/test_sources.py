@@ -60,6 +60,8 @@ def test_other_labels_stay_a_list(labels):
         ([], None, ValueError, "at least one"),
         (["a", ""], None, ValueError, "empty one at place 1"),
         (["a\0b"], None, ValueError, "NUL"),
+        ([("a", 0)], None, TypeError, r"got \('a', 0\) at place 0; .*paths, labels = zip\(\*pairs"),
+        (["a", 3], None, TypeError, "got 3 at place 1$"),
         (["a", "b"], [1], ValueError, r"\(2\), got 1"),
         (["a"], "x", TypeError, "labels"),
     ],
@@ -97,6 +99,31 @@ def test_a_text_file_of_floats_and_absolute_names(tmp_path):
 def test_a_text_file_that_mixes_lines_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"c d\.jpg"):
         forebay.FileList(write_list_file(tmp_path, b"a.jpg 1\nc d.jpg\n"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a.jpg cat\nb.jpg dog\n",
+        b"a.jpg,1\nb.jpg,2\n",
+        b"path,label\na.JPG,1\n",
+        b"a.jpg, 1\nb.jpg, 2\n",
+        b"a b.png;cat\n",
+        b"'a.jpg' cat\n",
+    ],
+)
+def test_labels_that_are_no_numbers_are_told(tmp_path, content):
+    with pytest.raises(ValueError, match=r"is no file; a label is a number .*FileList\(paths, lab"):
+        forebay.FileList(write_list_file(tmp_path, content))
+
+
+def test_names_that_look_like_labelled_ones_are_names_if_the_file_is_there(tmp_path):
+    for name in ("a.jpg copy", "b.jpg,1"):
+        (tmp_path / name).write_bytes(b"")
+    source = forebay.FileList(write_list_file(tmp_path, b"a.jpg copy\nb.jpg,1\n"))
+    assert keys(source) == [str(tmp_path / name) for name in ("a.jpg copy", "b.jpg,1")]
+    assert source.labels is None
+    assert len(forebay.FileList(write_list_file(tmp_path, b"record 12 a\nno ending\n"))) == 2
 
 
 @pytest.mark.parametrize("make", [forebay.FileList, forebay.ImageFolder])
