@@ -1,13 +1,16 @@
 """Sources: names, labels and keys; folders by torchvision's rules."""
 
+import copy
 import os
 import pickle
 
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import Subset, SubsetRandomSampler, random_split
 
 import forebay
+from forebay import transforms as T
 from images import jpeg, photo, write_folder
 
 
@@ -205,3 +208,44 @@ def test_a_map_needs_getitem_and_may_name_its_samples():
     assert forebay.MapSource([b""]).fingerprint() != forebay.MapSource([b"", b""]).fingerprint()
     with pytest.raises(TypeError, match="__getitem__"):
         forebay.MapSource(iter([b""]))
+
+
+def test_parts_of_a_source_are_told_how(folder, make_loader):
+    source = forebay.ImageFolder(folder)
+    part, _ = random_split(source, [0.5, 0.5], generator=torch.Generator().manual_seed(0))
+    for refuse in (
+        lambda: forebay.Loader(part, transforms=T.CenterCrop(8)),
+        lambda: forebay.MapSource(part),
+    ):
+        with pytest.raises(TypeError, match=r"sampler=SubsetRandomSampler\(subset.indices\)"):
+            refuse()
+    with pytest.raises(TypeError, match=r"Sampler\(indices into the source\)"):
+        forebay.MapSource(Subset(part, [0]))
+    with pytest.raises(TypeError, match="pass it to the Loader itself"):
+        forebay.MapSource(source)
+    loader = make_loader(source, sampler=part.indices, fields="index")
+    assert torch.cat(list(loader)).tolist() == list(part.indices)
+    sampler = SubsetRandomSampler(part.indices)
+    loader = make_loader(source, sampler=sampler, fields="index")
+    assert sorted(torch.cat(list(loader)).tolist()) == sorted(part.indices)
+
+
+def test_torchvisions_folder_gives_paths_if_told_so(folder, make_loader):
+    datasets = pytest.importorskip("torchvision.datasets")
+    decoding = datasets.ImageFolder(folder)
+    for dataset in (decoding, Subset(decoding, [0])):
+        with pytest.raises(TypeError, match=r"ImageFolder\(root, loader=lambda path: path\)"):
+            forebay.MapSource(dataset)
+    plain = datasets.ImageFolder(folder, loader=lambda path: path)
+    own = list(make_loader(forebay.ImageFolder(folder)))
+    for given, expected in zip(make_loader(forebay.MapSource(plain)), own, strict=True):
+        assert all(map(torch.equal, given, expected))
+
+
+def test_a_folders_lists_are_torchvisions(folder):
+    datasets = pytest.importorskip("torchvision.datasets")
+    source, peer = forebay.ImageFolder(folder), datasets.ImageFolder(folder)
+    for name in ("samples", "imgs", "targets", "classes", "class_to_idx"):
+        assert getattr(source, name) == getattr(peer, name)
+    assert source.samples is source.samples
+    assert copy.copy(source)._lists is None
