@@ -43,7 +43,7 @@ class Delivery:
     ) -> None:
         """Checks that the fields exist."""
         self._source = source
-        self._collate_fn = collate_fn
+        self.collate_fn = collate_fn
         self._on_error = on_error
         self._quarantine = None if quarantine is None else os.path.abspath(quarantine)
         self._fields = fields
@@ -157,10 +157,10 @@ class Delivery:
             for name in names:
                 if isinstance(columns[name], Tensor):
                     columns[name] = columns[name].pin_memory()
-        if self._collate_fn is None:
+        if self.collate_fn is None:
             return _shape(fields, columns.__getitem__)
         count = len(columns["index"])
-        return self._collate_fn(
+        return self.collate_fn(
             [_shape(fields, lambda name, i=i: columns[name][i]) for i in range(count)]  # type: ignore[misc]
         )
 
