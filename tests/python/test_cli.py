@@ -1,12 +1,15 @@
 """The command as such, doctor and demo: exit status, JSON, and files they leave."""
 
+import importlib.metadata
 import json
 import subprocess
 import sys
 
 import pytest
 
+import forebay
 from conftest import HANG_S
+from forebay import _native
 from forebay.cli import main
 from images import jpeg, photo
 
@@ -70,8 +73,33 @@ def test_without_stderr_the_result_is_as_ever(shell):
     process = shell("--json 2>&-")
     assert process.returncode == 0
     assert json.loads(process.stdout)["images"] == 1
-    assert shell("--max-pixels 0 2>&-").returncode == 1
+    assert shell("--max-pixels 0 2>&-").returncode == 2
     assert shell("2>&- >&-").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["stats", ".", "--num-workers", "0"], "--num-workers"),
+        (["check", ".", "--max-pixels", "-1"], "--max-pixels"),
+        (["demo", "--images", "1"], "--images"),
+        (["demo", "--seconds", "nan"], "--seconds"),
+        (["demo", "--num-workers", "-1"], "--num-workers"),
+    ],
+)
+def test_a_senseless_command_line_has_a_status_of_its_own(capsys, words, option):
+    assert main(words) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"forebay: {words[0]}: {option} must be ")
+
+
+def test_one_version_everywhere(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"forebay {forebay.__version__}\n"
+    assert importlib.metadata.version("forebay") == forebay.__version__
+    assert _native.system_info()["version"] == forebay.__version__
 
 
 def test_every_command_has_help(capsys):

@@ -175,7 +175,6 @@ def test_cold_files_leave_the_page_cache(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--data", "/none"], "/none"),
         (["--batch-size", "0"], "--batch-size"),
         (["--num-workers", "-1"], "--num-workers"),
         (["--seconds", "-1"], "--seconds"),
@@ -190,9 +189,15 @@ def test_cold_files_leave_the_page_cache(tmp_path):
         (["--sweep", "num-workers=1,2", "--num-workers", "1"], "contradict"),
     ],
 )
-def test_failures_have_a_status_and_a_sentence(capsys, words, message):
-    assert main(["bench", "--data", ".", *words]) == 1
-    assert message in capsys.readouterr().err
+def test_a_senseless_command_line_has_a_status_and_a_sentence(capsys, words, message):
+    assert main(["bench", "--data", ".", *words]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_a_missing_folder_is_a_failure(capsys):
+    assert main(["bench", "--data", "/none"]) == 1
+    assert "not a folder: /none" in capsys.readouterr().err
 
 
 def test_a_folder_without_images_is_told(capsys, tmp_path):

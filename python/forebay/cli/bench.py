@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 from .. import machine
-from ..checks import check_int
 from . import plot, report
 from .cold import ColdFiles
 from .files import list_images
@@ -22,6 +21,7 @@ from .peers import PEERS, require
 from .pictures import camera_pictures
 from .recipes import RECIPES
 from .report import Row
+from .usage import UsageError, check_int, check_seconds
 
 ROUNDS = 3
 _SWEPT = ("num-workers", "batch-size")
@@ -54,8 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures and reports."""
     names = _names(arguments)
     rounds = _rounds(arguments)
-    if not 0 < arguments.seconds < float("inf"):
-        raise ValueError(f"--seconds must be above 0, got {arguments.seconds}")
+    check_seconds("--seconds", arguments.seconds)
     option, values = _sweep(arguments)
     recipe = RECIPES[arguments.recipe]
     job = Job(
@@ -145,7 +144,7 @@ def _names(arguments: argparse.Namespace) -> list[str]:
     names = [name.strip() for name in arguments.compare.split(",")]
     unknown = [name for name in names if name not in PEERS]
     if unknown or len(set(names)) != len(names) or len(names) < 2 or "forebay" not in names:
-        raise ValueError(
+        raise UsageError(
             f"--compare must be forebay and others of {', '.join(sorted(PEERS))}, "
             f"got {arguments.compare!r}"
         )
@@ -173,11 +172,11 @@ def _sweep(arguments: argparse.Namespace) -> tuple[str, list[int]]:
         or len(set(values)) != len(values)
         or min(values) < least
     ):
-        raise ValueError(
+        raise UsageError(
             f"--sweep must be num-workers=0,1,.. or batch-size=1,2,.., got {arguments.sweep!r}"
         )
     if getattr(arguments, option.replace("-", "_")) is not None:
-        raise ValueError(f"--sweep {option}= and --{option} contradict each other")
+        raise UsageError(f"--sweep {option}= and --{option} contradict each other")
     return option, values
 
 

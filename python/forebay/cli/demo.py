@@ -13,11 +13,11 @@ import torch
 
 from .. import ImageFolder, Loader
 from .. import transforms as T
-from ..checks import check_int
 from ..machine import usable_cores
 from .output import Progress, say, say_json
 from .photos import write_photos
 from .recipes import RECIPES
+from .usage import check_int, check_seconds
 
 _BATCH_SIZE = 32
 _SHEET_COLUMNS, _SHEET_SIDE = 8, 160
@@ -42,7 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
             f"the comparison needs torchvision ({error}); pip install torchvision"
         ) from error
     check_int("--images", arguments.images, least=_BATCH_SIZE)
+    check_seconds("--seconds", arguments.seconds)
     workers = usable_cores() if arguments.num_workers is None else arguments.num_workers
+    check_int("--num-workers", workers, least=0)
     photos = Path(arguments.folder) / "photos"
     _make_photos(photos, arguments.images)
     recipe = RECIPES["imagenet-train"]
