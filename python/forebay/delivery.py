@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .errors import Failure, SampleError
+from .errors import Failure, SampleError, warn
 from .labels import NO_LABEL, fill_skipped
 from .sources import MapSource, PackedSource, Source
 from .supply import LabelBook
@@ -148,10 +147,9 @@ class Delivery:
             columns["key"] = [self._source.key(index) for index in columns["index"].tolist()]
         if "valid" not in names and not self._warned and not bool(columns["valid"].all()):
             self._warned = True
-            warnings.warn(
+            warn(
                 "a batch holds padded or skipped samples, which only the field 'valid' tells "
-                'apart; add "valid" to fields',
-                stacklevel=4,
+                'apart; add "valid" to fields'
             )
         if pin:
             for name in names:
