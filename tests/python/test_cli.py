@@ -1,6 +1,7 @@
 """The command as such, doctor and demo: exit status, JSON, and files they leave."""
 
 import importlib.metadata
+import itertools
 import json
 import subprocess
 import sys
@@ -122,6 +123,10 @@ def test_demo_shows_both_rates_and_a_contact_sheet(tmp_path, capsys):
         assert word in text
     sheet = Image.open(folder / "contact_sheet.png")
     assert sheet.size == (8 * 160, 4 * 160)
+    for left, top in itertools.product(range(0, 8 * 160, 160), range(0, 4 * 160, 160)):
+        name = sheet.crop((left, top, left + 30, top + 8))  # white letters on black
+        assert name.getpixel((0, 0)) == (0, 0, 0)
+        assert max(colour for _, colour in name.getcolors()) > (200, 200, 200)
     assert len(list(folder.rglob("*.jpg"))) == 40
     assert main(["demo", *words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ratio"] > 0
