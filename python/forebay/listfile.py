@@ -20,6 +20,8 @@ _ENDINGS = tuple(ending.encode() for ending in IMG_EXTENSIONS)
 _LATE = re.compile(
     rb"(?:" + b"|".join(map(re.escape, _ENDINGS)) + rb")[\"']?\s*(?:[\s,;|].*)$", re.IGNORECASE
 )
+# At the last blank, or what separates columns elsewhere.
+_SPLIT = re.compile(rb"[\s,;|]+(?=[^\s,;|]*$)")
 
 
 def read_list_file(path: Path, root: str | os.PathLike[str]) -> tuple[list[bytes], Any]:
@@ -68,8 +70,10 @@ def read_list_file(path: Path, root: str | os.PathLike[str]) -> tuple[list[bytes
 def _refuse_other_labels(path: Path, root: str | os.PathLike[str], names: Sequence[bytes]) -> None:
     """Tells labels that are no numbers, or follow no blank, from names with blanks in them."""
     late = (name for name in names if not name.lower().endswith(_ENDINGS) and _LATE.search(name))
-    name = next(late, None)
-    if name is None or os.path.exists(os.path.join(os.fsencode(root), name)):
+    name, below = next(late, names[0]), os.fsencode(root)
+    ahead = _SPLIT.split(name, maxsplit=1)[0]
+    other = _LATE.search(name) is not None or os.path.isfile(os.path.join(below, ahead))
+    if ahead == name or not other or os.path.exists(os.path.join(below, name)):
         return
     raise ValueError(
         f"{path}: {name.decode('utf-8', 'replace')!r} is no file; a label is a number after the "

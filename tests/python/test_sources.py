@@ -113,9 +113,11 @@ def test_a_text_file_that_mixes_lines_is_refused(tmp_path):
         b"a.jpg, 1\nb.jpg, 2\n",
         b"a b.png;cat\n",
         b"'a.jpg' cat\n",
+        b"there cat\nelsewhere dog\n",
     ],
 )
 def test_labels_that_are_no_numbers_are_told(tmp_path, content):
+    (tmp_path / "there").write_bytes(b"")
     with pytest.raises(ValueError, match=r"is no file; a label is a number .*FileList\(paths, lab"):
         forebay.FileList(write_list_file(tmp_path, content))
 
