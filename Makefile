@@ -29,6 +29,7 @@ build: $(VENV)/.built
 # torch, the linters and the peers that tests compare with.
 $(VENV)/.deps: pyproject.toml
 	PYTHON=$(PYTHON) scripts/system-packages.sh
+	@echo "once: installing torch, torchvision and the linters into $(VENV), several GB with CUDA's libraries"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip "setuptools>=77"
 	$(BIN)/pip install --quiet torch torchvision torchdata numpy pillow pytest ruff mypy clang-format
@@ -36,6 +37,7 @@ $(VENV)/.deps: pyproject.toml
 
 $(VENV)/.built: $(VENV)/.deps $(RUST_SOURCES) $(NATIVE_SOURCES) $(PYTHON_SOURCES) README.md
 	rm -rf build
+	@echo "building the Rust core and the extension: some minutes the first time, silent until it is done"
 	$(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall .
 	touch $@
 

@@ -13,8 +13,9 @@ need make make
 "${PYTHON:-python3}" -c 'import venv, ensurepip' 2>/dev/null || packages="$packages python3-venv"
 
 if ! command -v cargo >/dev/null 2>&1; then
-    echo "forebay's core needs a Rust toolchain, 1.89 or later: install rustup from your system's" >&2
-    echo "packages (apt-get install rustup && rustup default stable) or see rust-lang.org/tools/install" >&2
+    echo "forebay's core needs a Rust toolchain, 1.89 or later, which rustup installs:" >&2
+    echo "  Debian 13, Ubuntu 24.04 and later: apt-get install rustup && rustup default stable" >&2
+    echo "  Debian 12 and others have no such package: install rustup from Rust's website" >&2
     exit 1
 fi
 [ -z "$packages" ] && exit 0

@@ -7,6 +7,8 @@ from .errors import ClosedError, Failure, SampleError
 from .loader import Loader
 from .sources import FileList, ImageFolder, MapSource
 
+__version__ = "0.1.0"  # the one place: pyproject.toml reads it here
+
 __all__ = [
     "ClosedError",
     "Failure",

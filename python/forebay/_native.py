@@ -143,9 +143,9 @@ def examine_file(path: str, max_pixels: int) -> dict[str, Any]:
     Reads and decodes it whole on the calling thread; several threads may call it.
 
     Returns:
-        Either ``format``, ``bytes``, ``width``, ``height``, ``components``, ``progressive``,
-        ``oriented``, ``warnings`` and ``sums``, per channel of RGB the sum of the 8-bit values and
-        of their squares; or ``stage`` and ``reason``.
+        Either ``format``, ``bytes``, ``width``, ``height``, ``components``, ``alpha``,
+        ``progressive``, ``oriented``, ``warnings`` and ``sums``, per channel of RGB the sum
+        of the 8-bit values and of their squares; or ``stage`` and ``reason``.
     """
     with native_errors():
         report: dict[str, Any] = json.loads(_ops.examine_file(path, max_pixels))

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .errors import Failure, SampleError
+from .errors import Failure, SampleError, warn
 from .labels import NO_LABEL, fill_skipped
 from .placement import Placement
 from .sources import MapSource, PackedSource, Source
@@ -44,7 +43,7 @@ class Delivery:
     ) -> None:
         """Checks that the fields exist."""
         self._source = source
-        self._collate_fn = collate_fn
+        self.collate_fn = collate_fn
         self._on_error = on_error
         self._quarantine = None if quarantine is None else os.path.abspath(quarantine)
         self._fields = fields
@@ -150,20 +149,19 @@ class Delivery:
             columns["key"] = [self._source.key(index) for index in columns["index"].tolist()]
         if "valid" not in names and not self._warned and not bool(columns["valid"].all()):
             self._warned = True
-            warnings.warn(
+            warn(
                 "a batch holds padded or skipped samples, which only the field 'valid' tells "
-                'apart; add "valid" to fields',
-                stacklevel=4,
+                'apart; add "valid" to fields'
             )
         for name in names:
             if isinstance(columns[name], Tensor):
                 columns[name] = placement.place(name, columns[name])
                 if pin and not columns[name].is_cuda:
                     columns[name] = columns[name].pin_memory()
-        if self._collate_fn is None:
+        if self.collate_fn is None:
             return _shape(fields, columns.__getitem__)
         count = len(columns["index"])
-        return self._collate_fn(
+        return self.collate_fn(
             [_shape(fields, lambda name, i=i: columns[name][i]) for i in range(count)]  # type: ignore[misc]
         )
 

@@ -1,4 +1,4 @@
-"""Exceptions that name what went wrong with the data or with the loader's life.
+"""Exceptions and warnings that name what went wrong with the data or with the loader's life.
 
 **Invariants**
 - ERR-1: a bad sample is a value until it is raised; the exception has fields, no text is parsed.
@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,3 +64,15 @@ class SampleError(RuntimeError):
 
 class ClosedError(RuntimeError):
     """The loader or iterator is no longer in use: closed, overtaken by an ``iter()``, or forked."""
+
+
+def warn(message: str) -> None:
+    """Warns at the line of the user's that led here, however many of ours lie between."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
+
+
+def _ours(module: str) -> bool:
+    return module.partition(".")[0] == __name__.partition(".")[0]

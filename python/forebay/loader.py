@@ -19,6 +19,7 @@ import torch
 
 from . import machine
 from .checks import check_int
+from .dataloader import DataLoaderNames, refusing_surplus
 from .delivery import Delivery
 from .errors import ClosedError
 from .feed import PushedFeed
@@ -36,7 +37,7 @@ from .sources import MapSource, Source, checked_source
 __all__ = ["Loader"]
 
 
-class Loader:
+class Loader(DataLoaderNames):
     """Batches of decoded, transformed images, read and made by threads outside Python.
 
     Args:
@@ -88,6 +89,7 @@ class Loader:
 
     Coming from DataLoader: there are no worker processes, so ``worker_init_fn``,
     ``multiprocessing_context``, ``in_order`` and ``pin_memory_device`` do not exist here.
+    DataLoader's attributes do: ``dataset`` is the source.
 
     Determinism: batches depend on source, recipe, seed and epoch alone; not on threads, prefetch
     or, as a global sequence, on the ranks.
@@ -98,6 +100,7 @@ class Loader:
     _epoch: int
     _upcoming: dict[str, Any] | None  # the state at which the next iter() begins
 
+    @refusing_surplus
     def __init__(
         self,
         source: Source,
@@ -178,6 +181,7 @@ class Loader:
         self._delivery = Delivery(source, fields, collate_fn, on_error, quarantine)
         self._feed = feed.drawn()
         self._seed_given = seed is not None
+        self._generator = generator
         self._check_length()
         self._pushed = self._make_pushed()
         self._reset()
@@ -186,11 +190,6 @@ class Loader:
     def source(self) -> Source:
         """Where the samples come from."""
         return self._source
-
-    @property
-    def batch_size(self) -> int | None:
-        """Samples per batch and rank; None with a batch sampler."""
-        return None if self._feed.batch_sampler is not None else self._feed.batch_size
 
     def __len__(self) -> int:
         """Batches in an epoch, equal in every epoch and on every rank (ORD-3)."""
@@ -250,6 +249,13 @@ class Loader:
         """
         if not isinstance(state, dict):
             raise TypeError(f"state must be a dict from state_dict(), got {type(state).__name__}")
+        if not {"version", "epoch", "position"} <= state.keys():
+            listed = ", ".join(map(repr, state)) or "none"
+            hint = next((name for name, part in state.items() if isinstance(part, dict)), None)
+            raise ValueError(
+                f"state must be what state_dict() returned, got keys {listed:.200}"
+                + ("" if hint is None else f"; did you mean state[{hint!r}]?")
+            )
         if (self._pushed is not None) != ("sampler" in state):
             had, has = ("no ", "a") if self._pushed is not None else ("a ", "none")
             raise ValueError(f"state was saved with {had}sampler, and this loader has {has}")
@@ -305,6 +311,7 @@ class Loader:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes the options."""
         self.__dict__.update(state)
+        self._generator = None
         self._pushed = self._make_pushed()
         self._reset()
 

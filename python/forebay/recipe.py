@@ -6,10 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import transforms
-from .transforms import CenterCrop, Crop, RandomCrop, RandomResizedCrop, Resize, Transform
-
-# torchvision's transforms that have nothing to do here.
-_NEEDLESS = {"ToTensor", "PILToTensor", "ToImage", "ToPureTensor"}
+from .transforms import (
+    INSTEAD,
+    CenterCrop,
+    Crop,
+    RandomCrop,
+    RandomResizedCrop,
+    Resize,
+    Transform,
+)
 
 
 def checked_transforms(given: object) -> tuple[Transform, ...]:
@@ -20,7 +25,11 @@ def checked_transforms(given: object) -> tuple[Transform, ...]:
         NotImplementedError: a transform that is not offered.
         ValueError: images would keep sizes of their own, so that no batch can hold them.
     """
-    listed = [given] if isinstance(given, Transform) or not isinstance(given, Iterable) else given
+    listed: Iterable[Any] = ()
+    if isinstance(given, Iterable):
+        listed = given
+    elif given is not None:
+        listed = [given]
     recipe = tuple(_checked(place, transform) for place, transform in enumerate(listed))
     fixed = any(
         isinstance(step, (RandomResizedCrop, CenterCrop, Crop, RandomCrop))
@@ -45,12 +54,8 @@ def _checked(place: int, step: Any) -> Transform:
     kind = step if isinstance(step, type) else type(step)
     name = getattr(step, "__name__", kind.__name__)
     if kind.__module__.startswith("torchvision."):
-        if name in _NEEDLESS:
-            raise TypeError(f"{where} is torchvision's {name}; leave it out: batches are tensors")
-        if name == "Compose":
-            raise TypeError(
-                f"{where} is torchvision's Compose; pass a list of forebay.transforms instead"
-            )
+        if name in INSTEAD:
+            raise TypeError(f"{where} is torchvision's {name}; {INSTEAD[name]}")
         if name in transforms.__all__:
             raise TypeError(f"{where} is torchvision's {name}; use forebay.transforms.{name}")
         raise NotImplementedError(f"{where} is torchvision's {name}, {_offered()}")

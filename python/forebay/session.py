@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-import warnings
 from typing import Any
 
 import torch
 
 from . import _native, machine
 from .delivery import Delivery
-from .errors import ClosedError
+from .errors import ClosedError, warn
 from .feed import PushedFeed
 from .options import EngineOptions, FeedOptions, SampleOptions
 from .sources import MapSource, PackedSource, Source
@@ -70,7 +69,7 @@ class Session:
         description = self.pipeline.describe()
         self._paths: list[str] = description["fields"]
         for note in description["notes"]:
-            warnings.warn(note, stacklevel=2)
+            warn(note)
         self.supplier = None
         if isinstance(source, MapSource):
             self.supplier = Supplier(source, self.pipeline, self.workers)
@@ -159,8 +158,6 @@ def _source_options(source: Source) -> dict[str, Any]:
 
 def _can_pin(pin_memory: bool) -> bool:
     if pin_memory and not torch.cuda.is_available():
-        warnings.warn(
-            "pin_memory=True but torch finds no CUDA device; batches are not pinned", stacklevel=2
-        )
+        warn("pin_memory=True but torch finds no CUDA device; batches are not pinned")
         return False
     return pin_memory

@@ -1,30 +1,33 @@
 """Sources: where samples come from, addressed by index.
 
 **Invariants**
-- Names stay packed in one byte tensor with offsets; no list of strings is kept.
+- Names stay packed in one byte tensor with offsets; no list of strings is kept unless the user
+  asks for one.
 - A folder is scanned at the first need, on a thread of the core, and never while importing.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-import torch
 from torch import Tensor
+from torch.utils.data import Subset
 
 from . import _native
 from .labels import Labels, label_column
+from .listfile import IMG_EXTENSIONS as IMG_EXTENSIONS
+from .listfile import read_list_file
+from .names import absolute_root, pack_names
 
 __all__ = ["FileList", "ImageFolder", "MapSource", "Source"]
 
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 
-IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 _POLL_MS = 50
 
 
@@ -95,6 +98,10 @@ class ImageFolder(PackedSource):
         extensions: endings of files that count, in any case.
         allow_empty: accept classes without files.
 
+    Attributes: ``classes``, ``class_to_idx`` and ``labels``, a tensor; ``samples`` (also
+    ``imgs``) and ``targets``, torchvision's lists, which are made when they are asked for and
+    then kept: some 200 bytes a sample. Changing them changes nothing.
+
     Raises:
         FileNotFoundError: ``root`` is not a folder (at once); it holds no class folders, or a
             class folder holds no files (when scanned).
@@ -108,7 +115,7 @@ class ImageFolder(PackedSource):
         allow_empty: bool = False,
     ) -> None:
         """Checks that the folder is there."""
-        self.root = _absolute_root(os.path.expanduser(os.fspath(root)))
+        self.root = absolute_root(os.path.expanduser(os.fspath(root)))
         if not os.path.isdir(self.root):
             problem = "a file" if os.path.exists(self.root) else "not there"
             raise FileNotFoundError(
@@ -120,6 +127,7 @@ class ImageFolder(PackedSource):
         self.extensions = listed
         self.allow_empty = allow_empty
         self._found: tuple[list[str], Tensor, Tensor, Tensor] | None = None
+        self._lists: tuple[list[tuple[str, int]], list[int]] | None = None
 
     @property
     def classes(self) -> list[str]:
@@ -151,9 +159,39 @@ class ImageFolder(PackedSource):
         """Each sample's class; int64 ``(N,)``."""
         return self._scanned()[3]
 
+    @property
+    def samples(self) -> list[tuple[str, int]]:
+        """Path and class of each sample."""
+        return self._listed()[0]
+
+    @property
+    def imgs(self) -> list[tuple[str, int]]:
+        """The same as `samples`."""
+        return self._listed()[0]
+
+    @property
+    def targets(self) -> list[int]:
+        """Each sample's class."""
+        return self._listed()[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without torchvision's lists, which a copy makes when asked."""
+        return self.__dict__ | {"_lists": None}
+
     def __repr__(self) -> str:
         """Names the folder, without scanning it."""
         return f"ImageFolder({self.root!r})"
+
+    def _listed(self) -> tuple[list[tuple[str, int]], list[int]]:
+        if self._lists is None:
+            targets: list[int] = self.labels.tolist()
+            packed, ends = bytes(self.names.numpy()), self.offsets.tolist()
+            paths = [
+                os.path.join(self.root, os.fsdecode(packed[start:end]))
+                for start, end in itertools.pairwise(ends)
+            ]
+            self._lists = list(zip(paths, targets, strict=True)), targets
+        return self._lists
 
     def _scanned(self) -> tuple[list[str], Tensor, Tensor, Tensor]:
         if self._found is None:
@@ -180,8 +218,9 @@ class FileList(PackedSource):
 
     Args:
         paths: names of files, or the name of a text file with one ``path label`` a line. The
-            label is what follows the last space and is a number; lines without labels are
-            allowed if none has one. Names may hold spaces and any other character but a newline.
+            label is the number after the last blank; lines without labels are allowed if none
+            has one. Names may hold blanks and any other character but a newline. Labels that
+            are no numbers go into ``labels``.
         labels: one per name: numbers, equally shaped arrays, a tensor ``(N, ...)``, or anything
             else, which then comes as a list. Not with a text file.
         root: folder of relative names; by default the text file's, or the working folder.
@@ -204,17 +243,17 @@ class FileList(PackedSource):
                 raise ValueError("labels come from the lines of a text file; leave labels out")
             names: list[Any]
             list_file = Path(os.fsdecode(paths))
-            names, labels = _read_list_file(list_file)
             root = root or list_file.absolute().parent
+            names, labels = read_list_file(list_file, root)
             origin = repr(str(list_file))
         else:
             names = list(paths)
             origin = f"{len(names)} names"
         # Relative names mean what they mean now, wherever the process goes later.
-        self.root = _absolute_root(root or os.curdir)
+        self.root = absolute_root(root or os.curdir)
         if not os.path.isdir(self.root):
             raise FileNotFoundError(f"root must be a folder, got {self.root}, which is not one")
-        self._names, self._offsets = _pack_names(names)
+        self._names, self._offsets = pack_names(names)
         self._labels = label_column(labels, len(names))
         self._origin = origin
 
@@ -255,7 +294,14 @@ class MapSource(Source):
     """What messages call an item."""
 
     def __init__(self, dataset: Any) -> None:
-        """Checks the protocol."""
+        """Checks the protocol, and what is known not to give encoded images."""
+        if isinstance(dataset, Source):
+            raise TypeError(
+                f"dataset is a source of Forebay's, {dataset!r}; pass it to the Loader itself"
+            )
+        advice = _subset_advice(dataset) or _decoding_advice(dataset)
+        if advice:
+            raise TypeError(f"dataset {advice}")
         if not hasattr(dataset, "__getitem__"):
             raise TypeError(
                 f"dataset must have __getitem__ (a map-style dataset), got {type(dataset).__name__}"
@@ -302,87 +348,45 @@ def checked_source(source: Any) -> Source:
         advice = "use forebay.ImageFolder(root) or forebay.FileList(paths)"
     elif kind.__name__ == "ImageFolder":
         advice = "use forebay.ImageFolder(root)"
+    elif subset := _subset_advice(source):
+        raise TypeError(f"source {subset}")
     else:
         advice = "wrap a dataset whose items are paths or encoded bytes in forebay.MapSource"
     raise TypeError(f"source must be an ImageFolder, FileList or MapSource, got {name}; {advice}")
 
 
-def _pack_names(names: Sequence[Any]) -> tuple[Tensor, Tensor]:
-    """Names as concatenated bytes and offsets; one join, however many there are."""
-    if not names:
-        raise ValueError("paths must hold at least one file name, got none")
-    try:
-        joined = "\0".join(names).encode("utf-8", "surrogateescape")
-    except TypeError:
-        joined = b"\0".join([os.fsencode(name) for name in names])
-    packed = np.frombuffer(joined + b"\0", dtype=np.uint8)
-    ends = np.flatnonzero(packed == 0)
-    if len(ends) != len(names):
-        raise ValueError("paths must be file names, got one with a NUL character")
-    offsets = np.zeros(len(names) + 1, dtype=np.int64)
-    offsets[1:] = ends - np.arange(len(names))
-    if not np.diff(offsets).all():
-        place = int(np.flatnonzero(np.diff(offsets) == 0)[0])
-        raise ValueError(f"paths must be file names, got an empty one at place {place}")
-    return torch.from_numpy(packed[packed != 0]), torch.from_numpy(offsets)
+def _subset_advice(given: Any) -> str | None:
+    """How to take a part of a source of ours, if a Subset of one was given."""
+    if not isinstance(given, Subset):
+        return None
+    nested = isinstance(given.dataset, Subset)
+    if not isinstance(_whole(given), Source):
+        return None
+    indices = "indices into the source" if nested else "subset.indices"
+    return (
+        "is a torch Subset of a Forebay source, whose samples Python cannot index; pass the source "
+        f"and its indices: Loader(source, sampler=SubsetRandomSampler({indices})), or "
+        f"sampler={indices} for their own order"
+    )
 
 
-def _absolute_root(root: str | bytes | os.PathLike[str]) -> str:
-    """An absolute path that can cross to the core as text."""
-    absolute = os.path.abspath(os.fsdecode(root))
-    if "\0" in absolute:
-        raise ValueError(
-            f"root must be the name of a folder, got {absolute!r}, with a NUL character"
-        )
-    try:
-        absolute.encode()
-    except UnicodeEncodeError:
-        raise ValueError(
-            f"root must be a path in UTF-8, got {os.fsencode(absolute)!r}; names below it may be "
-            "of any bytes, so rename the folder or pass absolute names"
-        ) from None
-    return absolute
+def _decoding_advice(dataset: Any) -> str | None:
+    """How to get encoded images out of torchvision's folders, if one that decodes was given."""
+    whole = _whole(dataset)
+    kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(whole).__mro__}
+    if "torchvision.datasets.folder.DatasetFolder" not in kinds:
+        return None
+    loader = getattr(whole, "loader", None)
+    if not str(getattr(loader, "__module__", "")).startswith("torchvision."):
+        return None
+    return (
+        f"is torchvision's {type(whole).__name__}, whose items are decoded; use "
+        "forebay.ImageFolder(root), or leave decoding to Forebay: "
+        "torchvision.datasets.ImageFolder(root, loader=lambda path: path)"
+    )
 
 
-def _read_list_file(path: Path) -> tuple[list[bytes], Any]:
-    """Names and labels of a text file of ``path label`` lines."""
-    if "\0" in str(path):
-        raise ValueError(f"paths must be file names, got {str(path)!r}, with a NUL character")
-    try:
-        content = path.read_bytes()
-    except IsADirectoryError:
-        raise FileNotFoundError(
-            f"paths must be a text file of names or a list of them, got the folder {path}; "
-            "use forebay.ImageFolder for class folders"
-        ) from None
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"paths must be a text file of names or a list of them, got {path}, which is not there"
-        ) from None
-    content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
-    lines = [line for line in content.split(b"\n") if line.strip()]
-    if not lines:
-        raise ValueError(f"paths must hold at least one file name, got the empty file {path}")
-    parts = [line.rsplit(None, 1) for line in lines]
-    numbered = [len(part) == 2 and _is_number(part[1]) for part in parts]
-    if all(numbered):
-        column = [part[1] for part in parts]
-        try:
-            return [part[0] for part in parts], np.array(list(map(int, column)), dtype=np.int64)
-        except ValueError:
-            return [part[0] for part in parts], np.array(list(map(float, column)))
-    if any(numbered):
-        place = numbered.index(False)
-        raise ValueError(
-            f"{path}: every line must end in a label, or none; got no label in "
-            f"{lines[place].decode('utf-8', 'replace')!r}"
-        )
-    return lines, None
-
-
-def _is_number(text: bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _whole(dataset: Any) -> Any:
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
+    return dataset

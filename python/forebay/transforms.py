@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import torch
 
@@ -40,6 +40,16 @@ MAX_SIDE = 65_535
 INTERPOLATIONS = ("bilinear", "bicubic", "nearest", "nearest-exact")
 # Pillow's numbers, which torchvision accepts too.
 _PILLOW_INTERPOLATIONS = {0: "nearest", 2: "bilinear", 3: "bicubic"}
+_UNNEEDED = "leave it out: batches are tensors"
+# What stands here in place of transforms of torchvision's that need no counterpart.
+INSTEAD = {
+    "Compose": "pass a list of forebay.transforms instead",
+    "ToTensor": "use forebay.transforms.ToDtype(torch.float32, scale=True), which makes floats in "
+    "0..1 as it does, or Normalize alone; without either, batches are uint8 in 0..255",
+    "ToImage": _UNNEEDED,
+    "PILToTensor": _UNNEEDED,
+    "ToPureTensor": _UNNEEDED,
+}
 
 
 class _InterpolationMode(Protocol):
@@ -285,6 +295,17 @@ class Normalize(Transform):
         own = super().to_dict()
         del own["inplace"]
         return own
+
+
+if not TYPE_CHECKING:  # to type checkers it would mean that every name exists
+
+    def __getattr__(name: str) -> Any:
+        """Says what to use in place of a transform that is not here."""
+        advice = INSTEAD.get(name)
+        if advice is None:
+            offered = ", ".join(known for known in __all__ if known != "Transform")
+            advice = f"it has {offered}"
+        raise AttributeError(f"forebay.transforms has no {name!r}: {advice}")
 
 
 def dtype_name(dtype: object, argument: str) -> str:

@@ -45,6 +45,7 @@ int main() {
   }
   const std::string past = text_of([&] { forebay::ffi::raise(number); });
   expect(past.rfind("I:", 0) == 0, "there are as many kinds here as in Rust, got " + past);
+  std::fprintf(stderr, "the panic that follows is wanted:\n");
   const std::string panic = text_of([] { forebay::ffi::panic(); });
   expect(panic.rfind("X:internal error: a panic on request", 0) == 0, "panic came as " + panic);
   std::printf("%d passed, %d failed\n", checks - failures, failures);

@@ -1,12 +1,16 @@
 """The command as such, doctor and demo: exit status, JSON, and files they leave."""
 
+import importlib.metadata
+import itertools
 import json
 import subprocess
 import sys
 
 import pytest
 
+import forebay
 from conftest import HANG_S
+from forebay import _native
 from forebay.cli import main
 from images import jpeg, photo
 
@@ -70,8 +74,33 @@ def test_without_stderr_the_result_is_as_ever(shell):
     process = shell("--json 2>&-")
     assert process.returncode == 0
     assert json.loads(process.stdout)["images"] == 1
-    assert shell("--max-pixels 0 2>&-").returncode == 1
+    assert shell("--max-pixels 0 2>&-").returncode == 2
     assert shell("2>&- >&-").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["stats", ".", "--num-workers", "0"], "--num-workers"),
+        (["check", ".", "--max-pixels", "-1"], "--max-pixels"),
+        (["demo", "--images", "1"], "--images"),
+        (["demo", "--seconds", "nan"], "--seconds"),
+        (["demo", "--num-workers", "-1"], "--num-workers"),
+    ],
+)
+def test_a_senseless_command_line_has_a_status_of_its_own(capsys, words, option):
+    assert main(words) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"forebay: {words[0]}: {option} must be ")
+
+
+def test_one_version_everywhere(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"forebay {forebay.__version__}\n"
+    assert importlib.metadata.version("forebay") == forebay.__version__
+    assert _native.system_info()["version"] == forebay.__version__
 
 
 def test_every_command_has_help(capsys):
@@ -94,6 +123,10 @@ def test_demo_shows_both_rates_and_a_contact_sheet(tmp_path, capsys):
         assert word in text
     sheet = Image.open(folder / "contact_sheet.png")
     assert sheet.size == (8 * 160, 4 * 160)
+    for left, top in itertools.product(range(0, 8 * 160, 160), range(0, 4 * 160, 160)):
+        name = sheet.crop((left, top, left + 30, top + 8))  # white letters on black
+        assert name.getpixel((0, 0)) == (0, 0, 0)
+        assert max(colour for _, colour in name.getcolors()) > (200, 200, 200)
     assert len(list(folder.rglob("*.jpg"))) == 40
     assert main(["demo", *words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ratio"] > 0

@@ -175,7 +175,6 @@ def test_cold_files_leave_the_page_cache(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--data", "/none"], "/none"),
         (["--batch-size", "0"], "--batch-size"),
         (["--num-workers", "-1"], "--num-workers"),
         (["--seconds", "-1"], "--seconds"),
@@ -190,9 +189,15 @@ def test_cold_files_leave_the_page_cache(tmp_path):
         (["--sweep", "num-workers=1,2", "--num-workers", "1"], "contradict"),
     ],
 )
-def test_failures_have_a_status_and_a_sentence(capsys, words, message):
-    assert main(["bench", "--data", ".", *words]) == 1
-    assert message in capsys.readouterr().err
+def test_a_senseless_command_line_has_a_status_and_a_sentence(capsys, words, message):
+    assert main(["bench", "--data", ".", *words]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_a_missing_folder_is_a_failure(capsys):
+    assert main(["bench", "--data", "/none"]) == 1
+    assert "not a folder: /none" in capsys.readouterr().err
 
 
 def test_a_folder_without_images_is_told(capsys, tmp_path):
@@ -200,7 +205,22 @@ def test_a_folder_without_images_is_told(capsys, tmp_path):
     assert "found none" in capsys.readouterr().err
 
 
-def test_a_failed_measurement_has_a_status(tmp_path, capfd):
-    (tmp_path / "broken.jpg").write_bytes(b"no image")
+@pytest.mark.parametrize("loader", ["forebay", "torch-pil"])
+def test_a_broken_file_is_named_in_one_sentence(tmp_path, capfd, loader):
+    if loader != "forebay":
+        pytest.importorskip("torchvision")
+    folder = tmp_path / "my photos"
+    write_list(folder, 4)
+    (folder / "broken.jpg").write_bytes(b"no image")
+    assert main(["bench", "--data", str(folder), *QUICK, "--loader", loader]) == 1
+    [line] = capfd.readouterr().err.splitlines()
+    assert f"measuring {loader} failed: " in line
+    assert "broken.jpg" in line
+    assert line.endswith(f"; forebay check '{folder}' lists broken files")
+
+
+def test_a_measurement_that_dies_has_a_status(tmp_path, capfd, monkeypatch):
+    write_list(tmp_path, 4)
+    monkeypatch.setattr(bench, "_CHILD", "import os; os._exit(3)")
     assert main(["bench", "--data", str(tmp_path), *QUICK]) == 1
-    assert "measuring forebay failed" in capfd.readouterr().err
+    assert "measuring forebay failed with status 3; forebay check" in capfd.readouterr().err

@@ -56,6 +56,21 @@ def damaged():
     return bytes(encoded)
 
 
+def palette(*transparent):
+    """A PNG with a palette, of which the first entries have these alphas."""
+    buffer = io.BytesIO()
+    save = {"transparency": bytes(transparent)} if transparent else {}
+    Image.fromarray(photo(40, 50)).quantize(16).save(buffer, "PNG", **save)
+    return buffer.getvalue()
+
+
+def keyed(pixels, colour):
+    """A PNG of which one colour is transparent."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG", transparency=colour)
+    return buffer.getvalue()
+
+
 STRANGE = {
     "rotated": ("turned.jpg", lambda: jpeg(photo(40, 50), orientation=6)),
     "cmyk": ("print.jpg", cmyk),
@@ -109,6 +124,17 @@ def test_bytes_between_the_last_row_and_the_end_are_warnings(tmp_path, capsys, c
     status, got = report(capsys, tmp_path)
     assert status == 0
     assert got["strange"]["warnings"] == [str(tmp_path / "a.jpg")]
+
+
+def test_transparent_entries_and_colours_are_alpha(tmp_path, capsys):
+    (tmp_path / "opaque.png").write_bytes(palette())
+    (tmp_path / "palette.png").write_bytes(palette(0, 128))
+    (tmp_path / "grey.png").write_bytes(keyed(GREY, 7))
+    (tmp_path / "rgb.png").write_bytes(keyed(photo(40, 50), (1, 2, 3)))
+    _, got = report(capsys, tmp_path)
+    assert got["strange"]["alpha"] == [
+        str(tmp_path / name) for name in ("grey.png", "palette.png", "rgb.png")
+    ]
 
 
 def test_huge_is_more_than_16_megapixels(tmp_path, capsys):

@@ -1,5 +1,6 @@
 """The Loader: what a batch holds and what DataLoader's keywords do."""
 
+import inspect
 import warnings
 
 import numpy as np
@@ -135,8 +136,9 @@ def test_pin_memory_without_cuda_warns_and_goes_on(make_loader):
     if torch.cuda.is_available():
         pytest.skip("CUDA is here, so batches are pinned")
     loader = make_loader(pin_memory=True)
-    with pytest.warns(UserWarning, match="pin_memory"):
+    with pytest.warns(UserWarning, match="pin_memory") as warned:
         next(iter(loader))
+    assert warned[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         next(iter(loader))
@@ -152,3 +154,12 @@ def test_stats_and_describe_tell_what_was_done(make_loader):
     assert stats["python"]["batches"] == 8
     assert (description["workers"], description["world_size"]) == (2, 1)
     assert "FileList" in description["source"]
+
+
+def test_a_warning_points_at_the_users_line(make_loader):
+    loader = make_loader(batch_size=24, rank=2, world_size=3, num_workers=0)
+    with pytest.warns(UserWarning, match="add .valid. to fields") as warned:
+        for _ in loader:
+            pass
+    line = inspect.getsourcelines(test_a_warning_points_at_the_users_line)[1] + 3
+    assert [(one.filename, one.lineno) for one in warned] == [(__file__, line)]

@@ -1,13 +1,16 @@
 """Sources: names, labels and keys; folders by torchvision's rules."""
 
+import copy
 import os
 import pickle
 
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import Subset, SubsetRandomSampler, random_split
 
 import forebay
+from forebay import transforms as T
 from images import jpeg, photo, write_folder
 
 
@@ -60,6 +63,8 @@ def test_other_labels_stay_a_list(labels):
         ([], None, ValueError, "at least one"),
         (["a", ""], None, ValueError, "empty one at place 1"),
         (["a\0b"], None, ValueError, "NUL"),
+        ([("a", 0)], None, TypeError, r"got \('a', 0\) at place 0; .*paths, labels = zip\(\*pairs"),
+        (["a", 3], None, TypeError, "got 3 at place 1$"),
         (["a", "b"], [1], ValueError, r"\(2\), got 1"),
         (["a"], "x", TypeError, "labels"),
     ],
@@ -97,6 +102,33 @@ def test_a_text_file_of_floats_and_absolute_names(tmp_path):
 def test_a_text_file_that_mixes_lines_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"c d\.jpg"):
         forebay.FileList(write_list_file(tmp_path, b"a.jpg 1\nc d.jpg\n"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a.jpg cat\nb.jpg dog\n",
+        b"a.jpg,1\nb.jpg,2\n",
+        b"path,label\na.JPG,1\n",
+        b"a.jpg, 1\nb.jpg, 2\n",
+        b"a b.png;cat\n",
+        b"'a.jpg' cat\n",
+        b"there cat\nelsewhere dog\n",
+    ],
+)
+def test_labels_that_are_no_numbers_are_told(tmp_path, content):
+    (tmp_path / "there").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"is no file; a label is a number .*FileList\(paths, lab"):
+        forebay.FileList(write_list_file(tmp_path, content))
+
+
+def test_names_that_look_like_labelled_ones_are_names_if_the_file_is_there(tmp_path):
+    for name in ("a.jpg copy", "b.jpg,1"):
+        (tmp_path / name).write_bytes(b"")
+    source = forebay.FileList(write_list_file(tmp_path, b"a.jpg copy\nb.jpg,1\n"))
+    assert keys(source) == [str(tmp_path / name) for name in ("a.jpg copy", "b.jpg,1")]
+    assert source.labels is None
+    assert len(forebay.FileList(write_list_file(tmp_path, b"record 12 a\nno ending\n"))) == 2
 
 
 @pytest.mark.parametrize("make", [forebay.FileList, forebay.ImageFolder])
@@ -178,3 +210,44 @@ def test_a_map_needs_getitem_and_may_name_its_samples():
     assert forebay.MapSource([b""]).fingerprint() != forebay.MapSource([b"", b""]).fingerprint()
     with pytest.raises(TypeError, match="__getitem__"):
         forebay.MapSource(iter([b""]))
+
+
+def test_parts_of_a_source_are_told_how(folder, make_loader):
+    source = forebay.ImageFolder(folder)
+    part, _ = random_split(source, [0.5, 0.5], generator=torch.Generator().manual_seed(0))
+    for refuse in (
+        lambda: forebay.Loader(part, transforms=T.CenterCrop(8)),
+        lambda: forebay.MapSource(part),
+    ):
+        with pytest.raises(TypeError, match=r"sampler=SubsetRandomSampler\(subset.indices\)"):
+            refuse()
+    with pytest.raises(TypeError, match=r"Sampler\(indices into the source\)"):
+        forebay.MapSource(Subset(part, [0]))
+    with pytest.raises(TypeError, match="pass it to the Loader itself"):
+        forebay.MapSource(source)
+    loader = make_loader(source, sampler=part.indices, fields="index")
+    assert torch.cat(list(loader)).tolist() == list(part.indices)
+    sampler = SubsetRandomSampler(part.indices)
+    loader = make_loader(source, sampler=sampler, fields="index")
+    assert sorted(torch.cat(list(loader)).tolist()) == sorted(part.indices)
+
+
+def test_torchvisions_folder_gives_paths_if_told_so(folder, make_loader):
+    datasets = pytest.importorskip("torchvision.datasets")
+    decoding = datasets.ImageFolder(folder)
+    for dataset in (decoding, Subset(decoding, [0])):
+        with pytest.raises(TypeError, match=r"ImageFolder\(root, loader=lambda path: path\)"):
+            forebay.MapSource(dataset)
+    plain = datasets.ImageFolder(folder, loader=lambda path: path)
+    own = list(make_loader(forebay.ImageFolder(folder)))
+    for given, expected in zip(make_loader(forebay.MapSource(plain)), own, strict=True):
+        assert all(map(torch.equal, given, expected))
+
+
+def test_a_folders_lists_are_torchvisions(folder):
+    datasets = pytest.importorskip("torchvision.datasets")
+    source, peer = forebay.ImageFolder(folder), datasets.ImageFolder(folder)
+    for name in ("samples", "imgs", "targets", "classes", "class_to_idx"):
+        assert getattr(source, name) == getattr(peer, name)
+    assert source.samples is source.samples
+    assert copy.copy(source)._lists is None

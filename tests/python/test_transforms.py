@@ -12,6 +12,7 @@ from forebay import transforms as T
 from forebay.recipe import checked_transforms
 
 V = pytest.importorskip("torchvision.transforms.v2")
+V1 = pytest.importorskip("torchvision.transforms")
 # Crop is torchvision's functional.crop as a transform; it has no class of that name.
 NAMES = [name for name in T.__all__ if name not in ("Transform", "Crop")]
 
@@ -108,6 +109,7 @@ def test_other_padding_modes_are_not_offered():
         (V.Resize(8), TypeError, ["transforms[0]", "torchvision", "forebay.transforms.Resize"]),
         (V.Compose([V.Resize(8)]), TypeError, ["Compose", "list"]),
         (V.ToImage(), TypeError, ["ToImage", "leave it out"]),
+        (V1.ToTensor(), TypeError, ["ToTensor", "ToDtype(torch.float32, scale=True)", "uint8"]),
         (V.GaussianBlur(3), NotImplementedError, ["GaussianBlur", "not offered", "CenterCrop"]),
         (abs, NotImplementedError, ["callable", "abs"]),
         (T.CenterCrop, TypeError, ["class CenterCrop"]),
@@ -132,3 +134,23 @@ def test_compare_print_and_pickle_by_value():
 
 def test_one_transform_is_a_recipe():
     assert checked_transforms(T.CenterCrop(8)) == (T.CenterCrop(8),)
+
+
+@pytest.mark.parametrize("given", [None, [], ()])
+def test_no_transforms_leave_sizes_as_they_are_and_that_is_told(given):
+    with pytest.raises(ValueError, match="same size, got nothing; add Resize"):
+        checked_transforms(given)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Compose", "pass a list"),
+        ("ToTensor", r"ToDtype\(torch.float32, scale=True\)"),
+        ("GaussianBlur", "it has CenterCrop, .* ToDtype"),
+    ],
+)
+def test_a_transform_that_is_not_here_has_an_answer(name, words):
+    with pytest.raises(AttributeError, match=f"no '{name}': .*{words}"):
+        getattr(T, name)
+    assert not hasattr(T, name)

@@ -6,12 +6,12 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 from .. import machine
-from ..checks import check_int
 from . import plot, report
 from .cold import ColdFiles
 from .files import list_images
@@ -21,6 +21,7 @@ from .peers import PEERS, require
 from .pictures import camera_pictures
 from .recipes import RECIPES
 from .report import Row
+from .usage import UsageError, check_int, check_seconds
 
 ROUNDS = 3
 _SWEPT = ("num-workers", "batch-size")
@@ -53,8 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures and reports."""
     names = _names(arguments)
     rounds = _rounds(arguments)
-    if not 0 < arguments.seconds < float("inf"):
-        raise ValueError(f"--seconds must be above 0, got {arguments.seconds}")
+    check_seconds("--seconds", arguments.seconds)
     option, values = _sweep(arguments)
     recipe = RECIPES[arguments.recipe]
     job = Job(
@@ -77,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     job = dataclasses.replace(job, files=files)
     points = [_at(job, option, value) for value in values] or [job]
     rows = _measured_all(
-        [dataclasses.replace(at, loader=name) for at in points for name in names] * rounds
+        [dataclasses.replace(at, loader=name) for at in points for name in names] * rounds,
+        arguments.data,
     )
     compare = bool(arguments.compare)
     if values:
@@ -118,15 +119,21 @@ def measured(job: Job) -> Row:
     if child.returncode != 0:
         raise RuntimeError(f"measuring {job.loader} failed with status {child.returncode}")
     row: Row = json.loads(child.stdout.splitlines()[-1])
+    if "error" in row:
+        raise RuntimeError(f"measuring {job.loader} failed: {row['error']}")
     return row
 
 
-def _measured_all(jobs: list[Job]) -> list[Row]:
+def _measured_all(jobs: list[Job], folder: str) -> list[Row]:
     rows = []
     with Progress("bench", len(jobs)) as progress:
         for number, job in enumerate(jobs):
             progress.update(number, job.loader)
-            rows.append(measured(job))
+            try:
+                rows.append(measured(job))
+            except RuntimeError as error:
+                hint = f"forebay check {shlex.quote(folder)} lists broken files"
+                raise RuntimeError(f"{error}; {hint}") from None
         progress.update(len(jobs))
     return rows
 
@@ -137,7 +144,7 @@ def _names(arguments: argparse.Namespace) -> list[str]:
     names = [name.strip() for name in arguments.compare.split(",")]
     unknown = [name for name in names if name not in PEERS]
     if unknown or len(set(names)) != len(names) or len(names) < 2 or "forebay" not in names:
-        raise ValueError(
+        raise UsageError(
             f"--compare must be forebay and others of {', '.join(sorted(PEERS))}, "
             f"got {arguments.compare!r}"
         )
@@ -165,11 +172,11 @@ def _sweep(arguments: argparse.Namespace) -> tuple[str, list[int]]:
         or len(set(values)) != len(values)
         or min(values) < least
     ):
-        raise ValueError(
+        raise UsageError(
             f"--sweep must be num-workers=0,1,.. or batch-size=1,2,.., got {arguments.sweep!r}"
         )
     if getattr(arguments, option.replace("-", "_")) is not None:
-        raise ValueError(f"--sweep {option}= and --{option} contradict each other")
+        raise UsageError(f"--sweep {option}= and --{option} contradict each other")
     return option, values
 
 

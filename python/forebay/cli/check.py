@@ -81,7 +81,7 @@ def strangeness(file: str, finding: Finding) -> list[str]:
         "rotated": finding["oriented"],
         "cmyk": jpeg and components == 4,
         "grey": components in (1, 2),
-        "alpha": not jpeg and components in (2, 4),
+        "alpha": finding["alpha"],
         "progressive": finding["progressive"],
         "huge": finding["width"] * finding["height"] > HUGE_PIXELS,
         "extension": _FORMATS.get(suffix) != finding["format"],

@@ -13,11 +13,11 @@ import torch
 
 from .. import ImageFolder, Loader
 from .. import transforms as T
-from ..checks import check_int
 from ..machine import usable_cores
 from .output import Progress, say, say_json
 from .photos import write_photos
 from .recipes import RECIPES
+from .usage import check_int, check_seconds
 
 _BATCH_SIZE = 32
 _SHEET_COLUMNS, _SHEET_SIDE = 8, 160
@@ -42,7 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
             f"the comparison needs torchvision ({error}); pip install torchvision"
         ) from error
     check_int("--images", arguments.images, least=_BATCH_SIZE)
+    check_seconds("--seconds", arguments.seconds)
     workers = usable_cores() if arguments.num_workers is None else arguments.num_workers
+    check_int("--num-workers", workers, least=0)
     photos = Path(arguments.folder) / "photos"
     _make_photos(photos, arguments.images)
     recipe = RECIPES["imagenet-train"]
@@ -75,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"  forebay                   {own:8.0f} images/s")
     say(f"  DataLoader + torchvision  {peer:8.0f} images/s")
     say(f"  ratio                     {own / peer:8.2f}")
-    say(f"an augmented batch: {sheet}")
+    say(f"an augmented batch, each image with its label: {sheet}")
     return 0
 
 
@@ -101,17 +103,25 @@ def _rate(label: str, loader: Iterable[Any], seconds: float) -> float:
 
 
 def _write_sheet(photos: Path, sheet: Path) -> None:
-    from PIL import Image
+    """A batch, each image under the name of its class: whether labels fit can be seen."""
+    from PIL import Image, ImageDraw
 
     augment = [
         T.RandomResizedCrop(_SHEET_SIDE),
         T.RandomHorizontalFlip(),
         T.ColorJitter(0.3, 0.3, 0.3, 0.05),
     ]
-    with Loader(
-        ImageFolder(photos), transforms=augment, batch_size=_BATCH_SIZE, shuffle=True
-    ) as loader:
-        images, _ = next(iter(loader))
+    source = ImageFolder(photos)
+    with Loader(source, transforms=augment, batch_size=_BATCH_SIZE, shuffle=True) as loader:
+        images, labels = next(iter(loader))
     rows = images.reshape(-1, _SHEET_COLUMNS, 3, _SHEET_SIDE, _SHEET_SIDE)
     grid = rows.permute(0, 3, 1, 4, 2).reshape(-1, _SHEET_COLUMNS * _SHEET_SIDE, 3)
-    Image.fromarray(grid.contiguous().numpy()).save(sheet)
+    picture = Image.fromarray(grid.contiguous().numpy())
+    draw = ImageDraw.Draw(picture)
+    for place, label in enumerate(labels.tolist()):
+        row, column = divmod(place, _SHEET_COLUMNS)
+        corner, name = (column * _SHEET_SIDE, row * _SHEET_SIDE), source.classes[label]
+        _, _, right, bottom = draw.textbbox((corner[0] + 3, corner[1] + 1), name)
+        draw.rectangle((corner, (right + 3, bottom + 3)), fill="black")
+        draw.text((corner[0] + 3, corner[1] + 1), name, fill="white")
+    picture.save(sheet)

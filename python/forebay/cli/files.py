@@ -16,10 +16,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from .. import _native, machine
-from ..checks import check_int
 from ..options import DEFAULT_MAX_PIXELS
 from ..sources import IMG_EXTENSIONS
 from .output import Progress
+from .usage import check_int
 
 # Files given out ahead of the one that is reported next, for each thread: enough that a large
 # file does not stop the others.

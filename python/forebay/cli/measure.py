@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import SampleError
 from .output import say_json
 from .peers import peer
 
@@ -134,6 +135,22 @@ def _cpu_seconds() -> float:
 
 
 def main(rollup: str) -> None:
-    """The child's program; ``rollup`` is its smaps_rollup from when it had only torch."""
-    say_json(measure(Job(**json.loads(sys.stdin.read())), _pss_of(rollup)))
+    """The child's program; ``rollup`` is its smaps_rollup from when it had only torch.
+
+    What a loader raises is a result too: ``error``, a sentence.
+    """
+    result: dict[str, Any]
+    try:
+        result = measure(Job(**json.loads(sys.stdin.read())), _pss_of(rollup))
+    except Exception as error:
+        result = {"error": _sentence(error)}
+    say_json(result)
     sys.stdout.flush()
+
+
+def _sentence(error: Exception) -> str:
+    """What went wrong, in a line; a DataLoader's worker sends its whole traceback as text."""
+    lines = str(error).strip().splitlines()
+    if len(lines) == 1 and isinstance(error, SampleError):
+        return lines[0]
+    return lines[-1] if len(lines) > 1 else ": ".join([type(error).__name__, *lines])

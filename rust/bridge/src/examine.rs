@@ -3,7 +3,7 @@
 use crate::guard::Error;
 use crate::pipeline::to_json;
 use forebay_codec::pixel::sums::{Sums, sums};
-use forebay_codec::{Options, decode_into, decoded_size, probe};
+use forebay_codec::{Options, decode_into, decoded_size, probe, transparent};
 use forebay_core::ports::Fault;
 use forebay_core::{ErrorKind, Format, Layout, Limits, Orientation};
 use forebay_source::read_file;
@@ -18,6 +18,8 @@ struct Report {
     width: u32,
     height: u32,
     components: u8,
+    /// An alpha channel, or transparent entries of a palette.
+    alpha: bool,
     progressive: bool,
     /// The pixels are stored turned or mirrored.
     oriented: bool,
@@ -66,6 +68,7 @@ fn examine(path: &Path, limits: &Limits) -> Result<Report, Fault> {
         width: meta.size.width,
         height: meta.size.height,
         components: meta.components,
+        alpha: transparent(&bytes, &meta),
         progressive: meta.progressive,
         oriented: meta.orientation != Orientation::default(),
         warnings,

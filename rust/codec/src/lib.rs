@@ -21,5 +21,5 @@ pub use decode::{Mode, Options, Pixels, decode_into, decoded_size, render_into};
 pub use decoder::PixelDecoder;
 pub use error::Error;
 pub use jpeg::version as jpeg_version;
-pub use probe::probe;
+pub use probe::{probe, transparent};
 pub use simd::Level;

@@ -32,6 +32,12 @@ pub fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
     }
 }
 
+/// Whether the image of these bytes, which `probe` has read as `meta`, has transparency: an alpha
+/// channel, or a PNG's tRNS chunk.
+pub fn transparent(bytes: &[u8], meta: &ImageMeta) -> bool {
+    meta.format == Format::Png && (matches!(meta.components, 2 | 4) || png::has_trns(bytes))
+}
+
 fn format_of(bytes: &[u8]) -> Result<Format, Error> {
     if bytes.is_empty() {
         return Err(Error::Empty);

@@ -41,6 +41,12 @@ pub(super) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
     })
 }
 
+/// Whether palette entries or one colour are transparent; such a chunk counts before the pixels.
+pub(super) fn has_trns(bytes: &[u8]) -> bool {
+    let rest = bytes.get(SIGNATURE.len()..).unwrap_or_default();
+    Chunks { rest }.take_while(|(kind, _)| *kind != b"IDAT").any(|(kind, _)| kind == b"tRNS")
+}
+
 fn parse_header(header: &[u8]) -> Result<(Size, u8), Error> {
     let &[w3, w2, w1, w0, h3, h2, h1, h0, depth, colour, ..] = header else {
         return Err(Error::png("IHDR too short"));
