@@ -26,9 +26,7 @@ class TorchTensor final : public DeviceTensor {
  public:
   explicit TorchTensor(torch::stable::Tensor tensor) : tensor_(std::move(tensor)) {}
 
-  uint64_t address() const override {
-    return reinterpret_cast<uint64_t>(tensor_.const_data_ptr());
-  }
+  uint64_t address() const override { return reinterpret_cast<uint64_t>(tensor_.const_data_ptr()); }
 
   const torch::stable::Tensor& tensor() const { return tensor_; }
 
