@@ -1,7 +1,6 @@
 #include "device.h"
 
 #include <dlfcn.h>
-#include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
 #include <string>
 #include <utility>

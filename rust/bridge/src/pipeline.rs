@@ -68,7 +68,7 @@ impl Pipeline {
         let device =
             device.map(|options| Device::open(options, allocator, &backend)).transpose()?;
         let device = device.map(Arc::new);
-        let host = Pageable::new(config.depth);
+        let host = Pageable::new(1);
         let parts = match &device {
             None => Parts {
                 source: Arc::clone(&source),

@@ -5,9 +5,18 @@
 use crate::{Allocator, Block, Error};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 const PAGE: usize = 4096;
+/// A consumer that takes batches as fast as they come frees one within an image's time of the
+/// next one's start. Waiting so long for it saves a whole batch's memory; a slower consumer
+/// costs that wait once for each batch that its pipeline then holds.
+const PATIENCE: Duration = Duration::from_millis(2);
+/// Blocks of a length that are taken without a wait: the consumer's, and the one being written.
+const USUAL: usize = 2;
+/// Freed blocks of all lengths that are kept: ragged values have many.
+const MOST_FREE: usize = 8;
 
 /// Allocates host memory and keeps a few freed blocks for the next batches.
 ///
@@ -18,14 +27,14 @@ pub struct Pageable {
 }
 
 impl Pageable {
-    /// Keeps at most `max_free` freed blocks.
+    /// Keeps at most `max_free` freed blocks of a length.
     pub fn new(max_free: usize) -> Self {
-        Self { pool: Arc::new(Pool { max_free, free: Mutex::default() }) }
+        Self { pool: Arc::new(Pool { max_free, ..Pool::default() }) }
     }
 
     /// Freed blocks that wait for reuse.
     pub fn free_blocks(&self) -> usize {
-        self.pool.free().len()
+        self.pool.lock().free.len()
     }
 }
 
@@ -43,7 +52,7 @@ impl Allocator for Pageable {
         let len = bytes.max(1).checked_next_multiple_of(PAGE).ok_or_else(exhausted)?;
         let pages = match self.pool.take(len) {
             Some(pages) => pages,
-            None => Pages::new(len).ok_or_else(exhausted)?,
+            None => Pages::new(len).ok_or_else(exhausted).inspect_err(|_| self.pool.failed(len))?,
         };
         let ptr = pages.ptr;
         let owner = Lent { pages: Some(pages), pool: Arc::downgrade(&self.pool) };
@@ -56,30 +65,86 @@ impl Allocator for Pageable {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Pool {
     max_free: usize,
-    free: Mutex<VecDeque<Pages>>,
+    state: Mutex<State>,
+    /// A block came back.
+    returned: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    free: VecDeque<Pages>,
+    /// Lengths of the blocks that are in use.
+    lent: Vec<usize>,
+}
+
+impl State {
+    fn take(&mut self, len: usize) -> Option<Pages> {
+        let found = self.free.iter().rposition(|pages| pages.len == len)?;
+        self.free.remove(found)
+    }
+
+    fn lent(&self, len: usize) -> usize {
+        self.lent.iter().filter(|&&lent| lent == len).count()
+    }
+
+    fn returned(&mut self, len: usize) {
+        if let Some(found) = self.lent.iter().position(|&lent| lent == len) {
+            self.lent.swap_remove(found);
+        }
+    }
+
+    /// Keeps `pages`; gives out the longest unused ones if there are too many.
+    fn keep(&mut self, pages: Pages, max_free: usize) -> Option<Pages> {
+        let len = pages.len;
+        self.free.push_back(pages);
+        let alike = self.free.iter().filter(|pages| pages.len == len).count();
+        let surplus = if alike > max_free {
+            self.free.iter().position(|pages| pages.len == len)
+        } else {
+            (self.free.len() > MOST_FREE).then_some(0)
+        };
+        self.free.remove(surplus?)
+    }
 }
 
 impl Pool {
-    fn free(&self) -> std::sync::MutexGuard<'_, VecDeque<Pages>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A freed block of this length, if there is one soon; counts it, or the one that is made
+    /// instead, as lent.
     fn take(&self, len: usize) -> Option<Pages> {
-        let mut free = self.free();
-        let found = free.iter().rposition(|pages| pages.len == len)?;
-        free.remove(found)
+        let deadline = Instant::now() + PATIENCE;
+        let mut state = self.lock();
+        loop {
+            let found = state.take(len);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if found.is_some() || state.lent(len) < USUAL || left.is_zero() {
+                state.lent.push(len);
+                return found;
+            }
+            let waited = self.returned.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
-    /// Keeps `pages`, and gives the longest unused ones back to the system if there are too many.
+    /// Takes `pages` back; surplus ones go back to the system.
     fn put(&self, pages: Pages) {
-        let mut free = self.free();
-        free.push_back(pages);
-        let evicted = (free.len() > self.max_free).then(|| free.pop_front());
-        drop(free);
-        drop(evicted);
+        let mut state = self.lock();
+        state.returned(pages.len);
+        let surplus = state.keep(pages, self.max_free);
+        drop(state);
+        self.returned.notify_all();
+        drop(surplus);
+    }
+
+    /// No block of this length could be made.
+    fn failed(&self, len: usize) {
+        self.lock().returned(len);
     }
 }
 

@@ -171,7 +171,24 @@ fn freed_blocks_are_reused_and_bounded() {
     assert_eq!(again.ptr(), address, "both are a page");
     let other: Vec<Block> = (0..4).map(|_| pageable.allocate(5000).unwrap()).collect();
     drop((again, other));
-    assert_eq!(pageable.free_blocks(), 2);
+    assert_eq!(pageable.free_blocks(), 3, "one of a page, and two of the four of two pages");
+    let all: Vec<Block> = (1..20).map(|n| pageable.allocate(n * 10_000).unwrap()).collect();
+    drop(all);
+    assert_eq!(pageable.free_blocks(), 8, "of all lengths");
+}
+
+#[test]
+fn a_block_that_comes_back_soon_is_waited_for() {
+    let pageable = Arc::new(Pageable::default());
+    let [one, two] = [(); 2].map(|()| pageable.allocate(100).unwrap());
+    let address = one.ptr();
+    let allocator = Arc::clone(&pageable);
+    let third = std::thread::spawn(move || allocator.allocate(100).unwrap());
+    drop(one);
+    let third = third.join().unwrap();
+    assert_eq!(third.ptr(), address);
+    let fourth = pageable.allocate(100).unwrap();
+    assert!(fourth.ptr() != address && fourth.ptr() != two.ptr(), "but not for ever");
 }
 
 #[test]
