@@ -13,6 +13,8 @@ const PAGE: usize = 4096;
 /// next one's start. Waiting so long for it saves a whole batch's memory; a slower consumer
 /// costs that wait once for each batch that its pipeline then holds.
 const PATIENCE: Duration = Duration::from_millis(2);
+/// Smaller blocks are not worth the wait: their batches take little more time themselves.
+const WORTH: usize = 8 << 20;
 /// Blocks of a length that are taken without a wait: the consumer's, and the one being written.
 const USUAL: usize = 2;
 /// Freed blocks of all lengths that are kept: ragged values have many.
@@ -118,7 +120,8 @@ impl Pool {
     /// A freed block of this length, if there is one soon; counts it, or the one that is made
     /// instead, as lent.
     fn take(&self, len: usize) -> Option<Pages> {
-        let deadline = Instant::now() + PATIENCE;
+        let patience = if len < WORTH { Duration::ZERO } else { PATIENCE };
+        let deadline = Instant::now() + patience;
         let mut state = self.lock();
         loop {
             let found = state.take(len);

@@ -180,14 +180,15 @@ fn freed_blocks_are_reused_and_bounded() {
 #[test]
 fn a_block_that_comes_back_soon_is_waited_for() {
     let pageable = Arc::new(Pageable::default());
-    let [one, two] = [(); 2].map(|()| pageable.allocate(100).unwrap());
+    let bytes = 16 << 20;
+    let [one, two] = [(); 2].map(|()| pageable.allocate(bytes).unwrap());
     let address = one.ptr();
     let allocator = Arc::clone(&pageable);
-    let third = std::thread::spawn(move || allocator.allocate(100).unwrap());
+    let third = std::thread::spawn(move || allocator.allocate(bytes).unwrap());
     drop(one);
     let third = third.join().unwrap();
     assert_eq!(third.ptr(), address);
-    let fourth = pageable.allocate(100).unwrap();
+    let fourth = pageable.allocate(bytes).unwrap();
     assert!(fourth.ptr() != address && fourth.ptr() != two.ptr(), "but not for ever");
 }
 
