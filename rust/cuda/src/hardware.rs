@@ -70,6 +70,18 @@ impl Engines {
     }
 }
 
+impl Drop for Engines {
+    fn drop(&mut self) {
+        let states = self.states.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for state in states {
+            if let Some((event, _bytes)) = state.last.take() {
+                // An engine that fails reads nothing any more.
+                let _ = event.synchronize();
+            }
+        }
+    }
+}
+
 impl HardwareDecoder {
     pub(crate) fn new(
         nvjpeg: &'static NvJpeg,

@@ -62,6 +62,13 @@ struct Free<B> {
 }
 
 impl<B> Free<B> {
+    /// Waits for the device. One that fails uses nothing any more.
+    fn finish(&self) {
+        for event in &self.after {
+            let _ = event.synchronize();
+        }
+    }
+
     fn is_done(&self) -> Result<bool, Error> {
         for event in &self.after {
             if !event.query()? {
@@ -112,8 +119,7 @@ impl<B: Buffer> Pool<B> {
                 Missing::Allocate => break,
                 Missing::Shrink(surplus) => {
                     drop(state);
-                    // Freeing memory waits for the device.
-                    drop(surplus);
+                    surplus.iter().for_each(Free::finish);
                 }
                 Missing::WaitFor(free) => {
                     drop(state);
@@ -148,6 +154,14 @@ impl<B: Buffer> Pool<B> {
 
     fn lock(&self) -> MutexGuard<'_, State<B>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<B> Drop for Pool<B> {
+    fn drop(&mut self) {
+        // The driver frees page-locked memory even while it is being read.
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.free.iter().for_each(Free::finish);
     }
 }
 
