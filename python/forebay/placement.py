@@ -36,7 +36,7 @@ class Placement:
         """
         given = device if isinstance(device, Mapping) else dict.fromkeys(_DELIVERED, device)
         if not given:
-            raise ValueError("device must name a device, or a device for each field, got {}")
+            raise ValueError('device must be "cpu", "cuda", or a dict of one by field, got {}')
         devices = {name: _device(value) for name, value in given.items()}
         found = sorted({str(each) for each in devices.values() if each.type == "cuda"})
         if len(found) > 1:

@@ -104,7 +104,7 @@ mod ffi {
         type Memory;
         fn data(self: &Memory) -> *mut u8;
         /// torch's own tensor, taken out; null if the memory is the core's.
-        fn take_device_tensor(self: &mut Memory) -> UniquePtr<DeviceTensor>;
+        fn take_device_tensor(self: &mut Memory) -> Result<UniquePtr<DeviceTensor>>;
 
         /// What a poll brought: nothing yet if `info` is empty, else JSON and its tensors.
         type Poll;

@@ -72,14 +72,16 @@ impl Memory {
     }
 
     /// torch's own tensor, or null.
-    pub(crate) fn take_device_tensor(&mut self) -> UniquePtr<DeviceTensor> {
-        if !matches!(*self.owner, Owner::Device(_)) {
-            return UniquePtr::null();
-        }
-        match std::mem::replace(&mut *self.owner, Owner::Taken) {
-            Owner::Device(tensor) => tensor.into_inner(),
-            _ => UniquePtr::null(),
-        }
+    pub(crate) fn take_device_tensor(&mut self) -> Result<UniquePtr<DeviceTensor>, Error> {
+        guard(|| {
+            if !matches!(*self.owner, Owner::Device(_)) {
+                return Ok(UniquePtr::null());
+            }
+            Ok(match std::mem::replace(&mut *self.owner, Owner::Taken) {
+                Owner::Device(tensor) => tensor.into_inner(),
+                _ => UniquePtr::null(),
+            })
+        })
     }
 }
 
