@@ -6,13 +6,19 @@ FLOOR_TORCH := 2.11.0
 FLOOR_VENV := .venv-floor
 DATA ?= demo/photos
 PEERS := forebay,torch-pil,torch-v2,torch-opencv,dali,spdl
+# For test-gpu and bench-gpu: a wheel that was built elsewhere, and where it is unpacked.
+WHEEL = $(lastword $(sort $(wildcard dist/forebay-*.whl)))
+UNPACKED := build/from-wheel
+GPU_PEERS := forebay,dali
+GPU_BATCH := 256
 
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 NATIVE_SOURCES := $(shell find cpp torch_ext -type f)
 NATIVE_STYLED = $(shell find cpp torch_ext tests/cpp tests/kernels -name '*.h' -o -name '*.c' -o -name '*.cpp' -o -name '*.cu')
 PYTHON_SOURCES := $(shell find python -name '*.py') setup.py pyproject.toml
 
-.PHONY: demo test check quick build wheel fmt lint test-rust test-cpp test-python test-floor soak bench profile corpus clean
+.PHONY: demo test check quick build wheel fmt lint test-rust test-cpp test-python test-floor test-gpu soak bench bench-gpu \
+	unpacked profile corpus clean
 
 demo: build
 	$(BIN)/forebay demo
@@ -75,6 +81,24 @@ test-floor: wheel
 	$(FLOOR_VENV)/bin/pip install --quiet --no-deps --force-reinstall dist/forebay-*.whl
 	$(FLOOR_VENV)/bin/pytest tests/python/test_loader.py tests/python/test_errors.py tests/python/test_ops*.py \
 		tests/python/test_datapipe_*.py tests/python/test_nodes.py
+
+# On a machine with a GPU, from WHEEL and what $(PYTHON) has installed: torch, numpy, pillow and
+# pytest, and DALI for bench-gpu. No Rust toolchain.
+unpacked:
+	@test -f "$(WHEEL)" || { echo "WHEEL=$(WHEEL) must name a wheel; make wheel builds one in dist" >&2; exit 1; }
+	rm -rf $(UNPACKED)
+	$(PYTHON) -m pip install --quiet --no-deps --target $(UNPACKED) $(WHEEL)
+
+test-gpu: unpacked
+	FOREBAY_REQUIRE_GPU=1 PYTHONPATH=$(abspath $(UNPACKED)) $(PYTHON) -m pytest -m gpu
+
+bench-gpu: unpacked
+	for recipe in imagenet-train imagenet-val multicam; do \
+		size=$(GPU_BATCH); test $$recipe = multicam && size=48; \
+		PYTHONPATH=$(abspath $(UNPACKED)) $(PYTHON) -m forebay bench --device cuda --data $(DATA) \
+			--compare $(GPU_PEERS) --recipe $$recipe --batch-size $$size \
+			--out benches/results/gpu-$$recipe.json || exit 1; \
+	done
 
 # The long cases at full size.
 soak: build

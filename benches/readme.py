@@ -3,7 +3,8 @@
     python benches/readme.py [--check] [--plot FILE]
 
 A record is what ``forebay bench --compare ... --out FILE`` writes; one a recipe, taken with a warm
-cache, all on one machine with one torch. Sweeps and cold runs in the same folder are left alone.
+cache, all on one machine with one torch. Sweeps, cold runs and runs on a GPU in the same folder
+are left alone.
 
 The script owns two things in README.md: what is between ``<!-- bench:begin -->`` and
 ``<!-- bench:end -->``, and each number between ``<!--n:NAME-->`` and ``<!--/n-->``. It turns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,10 +11,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import torch
 
 import forebay
 from forebay import transforms as T
-from images import write_folder, write_list
+from images import write_folder, write_list, write_mixed
 
 # Nothing here takes minutes; whatever reaches this hangs.
 HANG_S = 120
@@ -26,6 +28,7 @@ def pytest_addoption(parser):
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     config.addinivalue_line("markers", "soak: a long case at full size, run by make soak")
+    config.addinivalue_line("markers", "gpu: a case on a GPU, run by make test-gpu")
     # Whatever is skipped says why.
     if "s" not in config.option.reportchars:
         config.option.reportchars += "s"
@@ -59,6 +62,53 @@ def pytest_runtest_call(item):
 def full(*values):
     """Parameters of a case at full size, beside those at a tenth that every run takes."""
     return pytest.param(*values, marks=pytest.mark.soak)
+
+
+def no_gpu() -> str | None:
+    """Why nothing runs on a GPU here; None where it does."""
+    if torch.version.cuda is None:
+        return "this torch was built without CUDA"
+    return None if torch.cuda.is_available() else "torch finds no GPU"
+
+
+@pytest.fixture
+def gpu():
+    """Skips the test where no GPU is, or fails it there under FOREBAY_REQUIRE_GPU=1."""
+    reason = no_gpu()
+    if reason is not None and os.environ.get("FOREBAY_REQUIRE_GPU") == "1":
+        pytest.fail(f"FOREBAY_REQUIRE_GPU=1, but {reason}")
+    if reason is not None:
+        pytest.skip(f"needs a GPU: {reason}")
+    yield
+    torch.cuda.synchronize()  # a kernel that failed fails the test that launched it
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request) -> str:
+    """Where batches are delivered: the test runs once for each."""
+    if request.param == "cuda":
+        request.getfixturevalue("gpu")
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def engines() -> int:
+    """JPEG engines of the GPU that torch calls the first; 0 where there are none, or no nvJPEG."""
+    doctor = subprocess.run(
+        [sys.executable, "-m", "forebay", "doctor", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=True,
+    )
+    devices = json.loads(doctor.stdout)["cuda"]["devices"]
+    return devices[0].get("jpeg_engines") or 0 if devices else 0
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory) -> list[str]:
+    """360 files of all kinds, most of a size and kind that JPEG engines take."""
+    return write_mixed(tmp_path_factory.mktemp("photos"), per_kind=36)
 
 
 @pytest.fixture(scope="session")

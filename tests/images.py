@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -78,5 +79,39 @@ def write_list(root: Path, count: int, seed: int = 0) -> list[str]:
     for number in range(count):
         path = root / f"{number:04d}.jpg"
         path.write_bytes(jpeg(photo(40 + number % 7, 50 + number % 5, seed + number)))
+        paths.append(str(path))
+    return paths
+
+
+def _cmyk(pixels: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).convert("CMYK").save(buffer, "JPEG", quality=90)
+    return buffer.getvalue()
+
+
+# What JPEG engines take, in several subsamplings, and what is left to the CPU.
+KINDS = {
+    "444": lambda pixels, _: jpeg(pixels, subsampling=0),
+    "422": lambda pixels, _: jpeg(pixels, subsampling=1),
+    "420": lambda pixels, _: jpeg(pixels, subsampling=2),
+    "420, low": lambda pixels, _: jpeg(pixels, quality=40, subsampling=2),
+    "restarts": lambda pixels, _: jpeg(pixels, subsampling=2, restart_marker_blocks=3),
+    "turned": lambda pixels, number: jpeg(pixels, orientation=1 + number % 8),
+    "grey": lambda pixels, _: jpeg(pixels[..., 0]),
+    "progressive": lambda pixels, _: jpeg(pixels, progressive=True),
+    "cmyk": lambda pixels, _: _cmyk(pixels),
+    "png": lambda pixels, _: png(pixels),
+}
+
+
+def write_mixed(root: Path, per_kind: int, kinds: Iterable[str] = tuple(KINDS)) -> list[str]:
+    """Files of the kinds in turn, with sides of 64 to 250 pixels, even and odd."""
+    root.mkdir(parents=True, exist_ok=True)
+    paths = []
+    kinds = list(kinds)
+    for number in range(per_kind * len(kinds)):
+        height, width = 64 + 31 * number % 187, 64 + 53 * number % 187
+        path = root / f"{number:04d}.img"
+        path.write_bytes(KINDS[kinds[number % len(kinds)]](photo(height, width, number), number))
         paths.append(str(path))
     return paths

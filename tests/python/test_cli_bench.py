@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from images import write_list
 ROW_KEYS = {
     "loader",
     "recipe",
+    "device",
     "batch_size",
     "num_workers",
     "cache",
@@ -39,6 +41,7 @@ def measured(monkeypatch):
         return dict.fromkeys(ROW_KEYS, 1) | {
             "loader": job.loader,
             "recipe": job.recipe,
+            "device": job.device,
             "batch_size": job.batch_size,
             "num_workers": job.workers,
             "cache": "cold" if job.cold else "warm",
@@ -66,7 +69,7 @@ def test_one_loader_is_measured_in_a_process_of_its_own(tmp_path):
     [line] = process.stdout.splitlines()
     row = json.loads(line)
     assert row.keys() == ROW_KEYS
-    assert (row["loader"], row["cache"]) == ("forebay", "warm")
+    assert (row["loader"], row["device"], row["cache"]) == ("forebay", "cpu", "warm")
     assert row["images_per_s"] > 0
     record = json.loads(out.read_text())
     assert record["report"] == row
@@ -149,6 +152,40 @@ def test_a_plot_without_matplotlib_is_refused_before_measuring(tmp_path, monkeyp
     assert "pip install matplotlib" in capsys.readouterr().err
 
 
+def test_on_a_gpu_dali_is_told_the_engines_share(tmp_path, measured, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    write_list(tmp_path, 1)
+    words = ["--device", "cuda", "--compare", "forebay,dali", "--rounds", "1", "--json"]
+    for more, share in (([], 0.8), (["--dali-hw-load", "0.5"], 0.5)):
+        measured.clear()
+        assert main(["bench", "--data", str(tmp_path), *words, *more]) == 0
+        assert json.loads(capsys.readouterr().out)["device"] == "cuda"
+        assert [(job.loader, job.device, job.options) for job in measured] == [
+            ("forebay", "cuda", {}),
+            ("dali", "cuda", {"hw_load": share}),
+        ]
+
+
+def test_a_gpu_that_is_not_there_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert main(["bench", "--data", str(tmp_path), "--device", "cuda"]) == 1
+    assert "torch finds none" in capsys.readouterr().err
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+def test_a_measurement_on_a_gpu(photos, tmp_path, capsys):
+    folder = Path(photos[0]).parent
+    for file in folder.glob("*.img"):
+        (tmp_path / file.name).with_suffix(".jpg").symlink_to(file)
+    words = ["--data", str(tmp_path), *QUICK, "--device", "cuda", "--json"]
+    assert main(["bench", *words]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row.keys() == ROW_KEYS | {"options", "gpu", "gpu_mb"}
+    assert row["device"] == "cuda"
+    assert row["gpu"] and row["gpu_mb"] > 0
+
+
 def test_cold_says_so(tmp_path, measured, capsys):
     write_list(tmp_path, 1)
     assert main(["bench", "--data", str(tmp_path), "--cold", "--json"]) == 0
@@ -182,6 +219,8 @@ def test_cold_files_leave_the_page_cache(tmp_path):
         (["--compare", "forebay,tf"], "dali"),
         (["--compare", "torch-pil,torch-v2"], "forebay"),
         (["--compare", "forebay,forebay"], "--compare"),
+        (["--device", "cuda", "--dali-hw-load", "1.5"], "--dali-hw-load"),
+        (["--dali-hw-load", "0.5"], "--device cuda"),
         (["--sweep", "num-workers="], "--sweep"),
         (["--sweep", "num-workers=1,x"], "--sweep"),
         (["--sweep", "seconds=1,2"], "--sweep"),

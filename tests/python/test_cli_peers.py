@@ -43,10 +43,12 @@ def cameras(tmp_path):
     return paths
 
 
-def first_images(name, files, recipe, batch_size=2):
-    batch = next(iter(peers.peer(name).make(files, recipe, batch_size, 0 if name != "dali" else 1)))
+def first_images(name, files, recipe, batch_size=2, device="cpu"):
+    workers = 0 if name != "dali" else 1
+    batch = next(iter(peers.peer(name).make(files, recipe, batch_size, workers, device)))
     images = batch[0] if isinstance(batch, (tuple, list)) else batch
-    return images.clone()
+    assert images.device.type == device
+    return images.cpu().clone()
 
 
 def add_recipe(monkeypatch, **changes):
@@ -54,10 +56,10 @@ def add_recipe(monkeypatch, **changes):
     monkeypatch.setitem(recipes.RECIPES, "still", still)
 
 
-def test_multicam_shows_the_same_part_in_every_loader(monkeypatch, cameras, name):
+def test_multicam_shows_the_same_part_in_every_loader(monkeypatch, cameras, name, device):
     pytest.importorskip("torchvision")
     add_recipe(monkeypatch, jitter=None, flip=0.0)
-    images = first_images(name, cameras, "still")
+    images = first_images(name, cameras, "still", device=device)
     assert images.shape == (2, 3, 372, 1024)
     assert images.dtype == torch.float32
     assert images.is_contiguous()
@@ -76,16 +78,16 @@ def test_multicam_keeps_the_lowest_rows(monkeypatch, cameras):
     assert (pixels - torch.from_numpy(whole[204:576].copy())).abs().mean() < 0.1
 
 
-def test_flips_and_jitter_are_drawn_for_each_image(monkeypatch, cameras, name):
+def test_flips_and_jitter_are_drawn_for_each_image(monkeypatch, cameras, name, device):
     add_recipe(monkeypatch)
-    images = first_images(name, [cameras[0]] * 6, "still", batch_size=6)
+    images = first_images(name, [cameras[0]] * 6, "still", batch_size=6, device=device)
     assert len({image.sum().item() for image in images}) > 1
     assert torch.isfinite(images).all()
 
 
 @pytest.mark.parametrize("recipe", ["imagenet-train", "imagenet-val"])
-def test_imagenet_recipes_give_batches_of_one_kind(tmp_path, name, recipe):
-    images = first_images(name, write_list(tmp_path, 4), recipe, batch_size=4)
+def test_imagenet_recipes_give_batches_of_one_kind(tmp_path, name, device, recipe):
+    images = first_images(name, write_list(tmp_path, 4), recipe, batch_size=4, device=device)
     assert images.shape == (4, 3, 224, 224)
     assert images.dtype == torch.float32
     assert images.is_contiguous()

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-# Ends with what a CUDA context would leave: torch's flag, and open device files.
+# Ends with what a CUDA context would leave: torch's flag, the driver, and open device files.
 FEED = """
     import ctypes, os, sys
     if sys.argv[1] == "control":
@@ -15,6 +15,9 @@ FEED = """
             pass
         sys.exit()
     import torch
+    def driver_is_loaded():
+        return "libcuda.so" in open("/proc/self/maps").read()
+    before = driver_is_loaded()  # by torch, on its own account
     if sys.argv[1] == "feed":
         import forebay
         from forebay import ops, transforms as T
@@ -29,6 +32,7 @@ FEED = """
         data = bytearray(open(sys.argv[2], "rb").read())
         ops.decode_image(torch.frombuffer(data, dtype=torch.uint8))
     assert not torch.cuda.is_initialized()
+    assert driver_is_loaded() == before
     opened = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")
               if os.path.exists(f"/proc/self/fd/{fd}")]
     assert not [name for name in opened if name.startswith("/dev/nvidia")], opened

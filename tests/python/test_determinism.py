@@ -17,11 +17,11 @@ EVERYTHING = [
 
 
 @pytest.fixture
-def epoch(make_loader):
+def epoch(make_loader, device):
     """All batches of one epoch as (images, indices, valid)."""
 
     def epoch(number=0, **keywords):
-        keywords.setdefault("shuffle", True)
+        keywords = {"shuffle": True, "device": device} | keywords
         loader = make_loader(transforms=EVERYTHING, fields=("image", "index", "valid"), **keywords)
         loader.set_epoch(number)
         return list(loader)

@@ -17,7 +17,7 @@ WHOLE = T.CenterCrop((HEIGHT, WIDTH))
 
 
 @pytest.fixture
-def load(make_loader, tmp_path):
+def load(make_loader, tmp_path, device):
     """The pixels (H, W, 3) of each file, from one batch."""
 
     def load(datas, transforms=(WHOLE,), **keywords):
@@ -25,10 +25,9 @@ def load(make_loader, tmp_path):
         for number, data in enumerate(datas):
             paths.append(tmp_path / f"{number}.img")
             paths[-1].write_bytes(data)
-        loader = make_loader(
-            forebay.FileList(paths), transforms=transforms, batch_size=len(paths), **keywords
-        )
-        return next(iter(loader)).permute(0, 2, 3, 1).numpy()
+        keywords = {"transforms": transforms, "batch_size": len(paths), "device": device} | keywords
+        images = next(iter(make_loader(forebay.FileList(paths), **keywords)))
+        return images.permute(0, 2, 3, 1).cpu().numpy()
 
     return load
 
@@ -120,7 +119,7 @@ CORNERS = [(1, 0), (230, 0), (229, 225), (0, 226), (1, 0), (0, 226), (229, 225),
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_t11_orientation(make_loader, tmp_path, orientation):
+def test_t11_orientation(make_loader, tmp_path, device, orientation):
     y, x = np.mgrid[0:16, 0:24]
     pixels = np.stack([10 * x, 15 * y, np.zeros_like(x)], axis=2).astype(np.uint8)
     data = jpeg(pixels, quality=100, subsampling=0, orientation=orientation)
@@ -131,10 +130,11 @@ def test_t11_orientation(make_loader, tmp_path, orientation):
             forebay.FileList([tmp_path / "a.jpg"]),
             transforms=[T.CenterCrop(size)],
             fields=("image", "size"),
+            device=device,
             **keywords,
         )
         images, sizes = next(iter(loader))
-        return images[0], tuple(sizes[0].tolist())
+        return images[0].cpu(), tuple(sizes[0].tolist())
 
     upright = (16, 24) if orientation <= 4 else (24, 16)
     got, size = image(upright)
@@ -149,7 +149,9 @@ def test_t11_orientation(make_loader, tmp_path, orientation):
 
 @pytest.mark.parametrize("subsampling", [0, 1, 2])
 @pytest.mark.parametrize("progressive", [False, True])
-def test_t18_a_crop_equals_the_crop_of_the_whole(make_loader, tmp_path, subsampling, progressive):
+def test_t18_a_crop_equals_the_crop_of_the_whole(
+    make_loader, tmp_path, device, subsampling, progressive
+):
     """Odd crops on borders that belong to no MCU, chroma edges included (PIX-1)."""
     data = jpeg(photo(131, 173), subsampling=subsampling, progressive=progressive)
     path = tmp_path / "a.jpg"
@@ -157,11 +159,14 @@ def test_t18_a_crop_equals_the_crop_of_the_whole(make_loader, tmp_path, subsampl
     whole = torch.from_numpy(pillow_rgb(data).copy()).permute(2, 0, 1)
     for height, width in [(1, 1), (3, 5), (17, 31), (33, 16), (64, 172), (129, 8), (131, 173)]:
         loader = make_loader(
-            forebay.FileList([path]), transforms=[T.CenterCrop((height, width))], num_workers=0
+            forebay.FileList([path]),
+            transforms=[T.CenterCrop((height, width))],
+            num_workers=0,
+            device=device,
         )
         top, left = round((131 - height) / 2.0), round((173 - width) / 2.0)
         expected = whole[:, top : top + height, left : left + width]
-        assert torch.equal(next(iter(loader))[0], expected), (height, width)
+        assert torch.equal(next(iter(loader))[0].cpu(), expected), (height, width)
 
 
 @pytest.mark.parametrize("kind", ["WEBP", "BMP", "TIFF", "GIF", "JPEG2000"])

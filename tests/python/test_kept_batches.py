@@ -14,7 +14,7 @@ from images import jpeg, photo
 
 
 def digest(tensor):
-    return hashlib.sha256(tensor.contiguous().numpy().tobytes()).hexdigest()
+    return hashlib.sha256(tensor.contiguous().cpu().numpy().tobytes()).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,9 @@ def digest(tensor):
         {"num_workers": 2, "memory_format": torch.channels_last, "dtype": torch.float16},
     ],
 )
-def test_all_batches_of_two_epochs_stay_as_they_were(make_loader, keywords):
+def test_all_batches_of_two_epochs_stay_as_they_were(make_loader, device, keywords):
     fields = ("image", "label", "index", "valid", "size")
-    loader = make_loader(shuffle=True, batch_size=4, fields=fields, **keywords)
+    loader = make_loader(shuffle=True, batch_size=4, fields=fields, device=device, **keywords)
     kept = []
     for _ in range(2):
         for batch in loader:
@@ -68,9 +68,9 @@ def test_memory_is_reused_only_when_nothing_looks_at_it(make_loader):
     assert len(set(addresses)) < len(addresses), "memory of dropped batches was reused"
 
 
-def test_changing_a_batch_in_place_changes_no_other(make_loader):
-    reference = [images.clone() for images, _ in make_loader(shuffle=True)]
-    loader = make_loader(shuffle=True, prefetch_factor=1)
+def test_changing_a_batch_in_place_changes_no_other(make_loader, device):
+    reference = [images.clone() for images, _ in make_loader(shuffle=True, device=device)]
+    loader = make_loader(shuffle=True, prefetch_factor=1, device=device)
     for number, (images, labels) in enumerate(loader):
         assert torch.equal(images, reference[number])
         images.fill_(7)

@@ -48,9 +48,11 @@ def load(make_loader):
         lambda data: torch.frombuffer(bytearray(data), dtype=torch.uint8),
     ],
 )
-def test_bytes_with_labels(load, wrap, num_workers):
+def test_bytes_with_labels(load, device, wrap, num_workers):
     seen = []
-    for images, labels in load(Bytes(wrap), shuffle=True, num_workers=num_workers):
+    loader = load(Bytes(wrap), shuffle=True, num_workers=num_workers, device=device)
+    for images, labels in loader:
+        assert (images.device.type, labels.device.type) == (device, device)
         means = images.float().mean((1, 2, 3))
         torch.testing.assert_close(means, 8.0 * labels, atol=1.0, rtol=0)
         seen += labels.tolist()

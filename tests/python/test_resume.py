@@ -13,9 +13,9 @@ RECIPE = [T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ColorJitter(0.4)]
 
 
 @pytest.fixture
-def make(make_loader):
+def make(make_loader, device):
     def make(**keywords):
-        keywords.setdefault("fields", ("image", "index"))
+        keywords = {"fields": ("image", "index"), "device": device} | keywords
         if "sampler" not in keywords:
             keywords.setdefault("shuffle", True)
         return make_loader(transforms=RECIPE, **keywords)
@@ -64,6 +64,22 @@ def test_t45_the_rest_of_the_epoch_is_bit_identical(make, other):
     got = taken(iter(resumed))
     assert got[1] == following[1]
     assert torch.equal(got[0], following[0])
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(("before", "after"), [("cpu", "cuda"), ("cuda", "cpu")])
+def test_a_state_goes_on_on_another_device(make_loader, before, after):
+    keywords = {"transforms": RECIPE, "shuffle": True, "fields": ("image", "index")}
+    loader = make_loader(device=before, **keywords)
+    iterator = iter(loader)
+    taken(iterator, 3)
+    resumed = make_loader(device=after, batch_size=5, **keywords)
+    resumed.load_state_dict(saved(loader))
+    images, indices = taken(iterator)
+    got_images, got_indices = taken(iter(resumed))
+    assert got_indices == indices
+    assert torch.equal(got_images.cpu(), images.cpu())
 
 
 def test_states_at_the_edges(make):

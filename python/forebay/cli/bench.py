@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import torch
+
 from .. import machine
 from . import plot, report
 from .cold import ColdFiles
@@ -18,6 +20,7 @@ from .files import list_images
 from .measure import Job
 from .output import Progress, say, say_json, written
 from .peers import PEERS, require
+from .peers.dali import HW_LOAD
 from .pictures import camera_pictures
 from .recipes import RECIPES
 from .report import Row
@@ -37,6 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, help=f"default: {ROUNDS} of --compare, else 1")
     parser.add_argument("--batch-size", type=int, help="default: 64; 48 of multicam")
     parser.add_argument("--num-workers", type=int, help="default: the usable cores")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of the batches")
+    parser.add_argument(
+        "--dali-hw-load",
+        type=float,
+        metavar="SHARE",
+        help=f"of images for the JPEG engines in DALI; default: {HW_LOAD}",
+    )
     parser.add_argument(
         "--sweep", metavar="OPTION=N,N,..", help="num-workers=.. or batch-size=..: measure at each"
     )
@@ -65,9 +75,13 @@ def run(arguments: argparse.Namespace) -> int:
         machine.usable_cores() if arguments.num_workers is None else arguments.num_workers,
         arguments.seconds,
         arguments.cold,
+        arguments.device,
     )
     check_int("--batch-size", job.batch_size, least=1)
     check_int("--num-workers", job.workers, least=0)
+    options = {"dali": _dali_options(arguments)}
+    if job.device != "cpu" and not torch.cuda.is_available():
+        raise RuntimeError("--device cuda needs a GPU, and torch finds none")
     if arguments.plot:
         plot.require()
     require(names)
@@ -76,10 +90,12 @@ def run(arguments: argparse.Namespace) -> int:
         files = camera_pictures(files)
     job = dataclasses.replace(job, files=files)
     points = [_at(job, option, value) for value in values] or [job]
-    rows = _measured_all(
-        [dataclasses.replace(at, loader=name) for at in points for name in names] * rounds,
-        arguments.data,
-    )
+    jobs = [
+        dataclasses.replace(at, loader=name, options=options.get(name, {}))
+        for at in points
+        for name in names
+    ]
+    rows = _measured_all(jobs * rounds, arguments.data)
     compare = bool(arguments.compare)
     if values:
         result = report.sweep(option, rows, compare)
@@ -157,6 +173,17 @@ def _rounds(arguments: argparse.Namespace) -> int:
         return ROUNDS if arguments.compare else 1
     check_int("--rounds", rounds, least=1)
     return rounds
+
+
+def _dali_options(arguments: argparse.Namespace) -> dict[str, float]:
+    share = arguments.dali_hw_load
+    if share is None:
+        return {} if arguments.device == "cpu" else {"hw_load": HW_LOAD}
+    if arguments.device == "cpu":
+        raise UsageError("--dali-hw-load is a GPU's: it needs --device cuda")
+    if not 0 <= share <= 1:
+        raise UsageError(f"--dali-hw-load must be between 0 and 1, got {share}")
+    return {"hw_load": share}
 
 
 def _sweep(arguments: argparse.Namespace) -> tuple[str, list[int]]:

@@ -7,9 +7,11 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from ..errors import SampleError
 from .output import say_json
@@ -30,6 +32,9 @@ class Job:
     workers: int
     seconds: float
     cold: bool = False
+    device: str = "cpu"
+    # What only this loader has, as keywords of its ``make``.
+    options: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """As it goes to the child."""
@@ -45,12 +50,18 @@ def measure(job: Job, baseline_pss: int) -> dict[str, Any]:
     module = peer(job.loader)
     versions = module.versions()  # imports the peer's libraries, whose time is not the loader's
     begun = time.perf_counter()
-    batches = _endless(module.make(job.files, job.recipe, job.batch_size, job.workers))
+    made = module.make(
+        job.files, job.recipe, job.batch_size, job.workers, job.device, **job.options
+    )
+    batches = _endless(made)
     next(batches)
+    _finish(job.device)
     first_batch_s = time.perf_counter() - begun
     _run_for(batches, max(1.0, job.seconds / 5))
+    _finish(job.device)
     cpu, begun = _cpu_seconds(), time.perf_counter()
     images = _run_for(batches, job.seconds)
+    _finish(job.device)
     wall, cpu = time.perf_counter() - begun, _cpu_seconds() - cpu
     pss = []
     for _ in range(_PSS_SAMPLES):
@@ -59,6 +70,7 @@ def measure(job: Job, baseline_pss: int) -> dict[str, Any]:
     return {
         "loader": job.loader,
         "recipe": job.recipe,
+        "device": job.device,
         "batch_size": job.batch_size,
         "num_workers": job.workers,
         "cache": "cold" if job.cold else "warm",
@@ -69,6 +81,25 @@ def measure(job: Job, baseline_pss: int) -> dict[str, Any]:
         "pss_mb": round((max(pss) - baseline_pss) / 1e6, 1),
         "first_batch_s": round(first_batch_s, 3),
         "versions": versions,
+        **_of_gpu(job),
+    }
+
+
+def _finish(device: str) -> None:
+    """Batches on a GPU are there when its streams are done, not when they are handed out."""
+    if device != "cpu":
+        torch.cuda.synchronize(device)
+
+
+def _of_gpu(job: Job) -> dict[str, Any]:
+    """What is told of a GPU alone; its memory is everybody's, contexts included."""
+    if job.device == "cpu":
+        return {}
+    free, total = torch.cuda.mem_get_info(job.device)
+    return {
+        "options": job.options,
+        "gpu": torch.cuda.get_device_name(job.device),
+        "gpu_mb": round((total - free) / 1e6, 1),
     }
 
 

@@ -1,12 +1,13 @@
 """Loaders that ``forebay bench`` can measure, by name.
 
-A peer is a module with ``make(files, recipe, batch_size, workers) -> Iterable`` of batches, each a
-tensor of images or a tuple that begins with one, and ``versions() -> dict``. Adding one is a
+A peer is a module with ``make(files, recipe, batch_size, workers, device) -> Iterable`` of batches,
+each a tensor of images or a tuple that begins with one, and ``versions() -> dict``. Adding one is a
 module here and a line in `PEERS`. Peers import their libraries inside these functions, so that
 each is measured without the others' memory.
 
-All do the work that the recipe describes and give float32 ``(N, 3, H, W)`` on the CPU. What their
-pixels differ in is said at the top of each module.
+All do the work that the recipe describes and give float32 ``(N, 3, H, W)`` on the device. Forebay
+and DALI work on a GPU, too; the batches of the others are copied to it. What their pixels differ in
+is said at the top of each module.
 """
 
 from __future__ import annotations
@@ -42,7 +43,15 @@ PEERS = {
 class Peer(Protocol):
     """What a peer's module offers."""
 
-    def make(self, files: list[str], recipe: str, batch_size: int, workers: int) -> Iterable[Any]:
+    def make(
+        self,
+        files: list[str],
+        recipe: str,
+        batch_size: int,
+        workers: int,
+        device: str = "cpu",
+        **options: Any,
+    ) -> Iterable[Any]:
         """An endless or repeatable iterable of batches over ``files``."""
         ...
 

@@ -14,7 +14,9 @@ from ... import FileList, Loader, _native
 from ..recipes import RECIPES
 
 
-def make(files: list[str], recipe: str, batch_size: int, workers: int) -> Iterable[Any]:
+def make(
+    files: list[str], recipe: str, batch_size: int, workers: int, device: str = "cpu"
+) -> Iterable[Any]:
     """A loader over the files."""
     found = RECIPES[recipe]
     return Loader(
@@ -23,6 +25,7 @@ def make(files: list[str], recipe: str, batch_size: int, workers: int) -> Iterab
         batch_size=batch_size,
         shuffle=found.shuffle,
         num_workers=workers,
+        device=device,
     )
 
 

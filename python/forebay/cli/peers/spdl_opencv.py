@@ -21,30 +21,38 @@ from typing import Any
 import torch
 
 from ..recipes import RECIPES
+from .copied import copied
 from .opencv import OpenCVRecipe
 
 _BATCHES_AHEAD = 3
 
 
-def make(files: list[str], recipe: str, batch_size: int, workers: int) -> Iterable[Any]:
+def make(
+    files: list[str], recipe: str, batch_size: int, workers: int, device: str = "cpu"
+) -> Iterable[Any]:
     """An endless iterator of batches; 0 workers are taken as 1, as SPDL has no other way."""
     found = RECIPES[recipe]
     threads = max(1, workers)
     torch.set_num_threads(1)  # each of SPDL's threads would start a team of torch's
     load = OpenCVRecipe(found)
+
+    def batch(names: list[str]) -> torch.Tensor:
+        images = torch.stack([load(name) for name in names])
+        return images if device == "cpu" else images.pin_memory()
+
     pipeline = (
         import_module("spdl.pipeline")
         .PipelineBuilder()
         .add_source(_names(files, found.shuffle, batch_size))
         .pipe(
-            lambda names: torch.stack([load(name) for name in names]),
+            batch,
             concurrency=threads,
             output_order="completion" if found.shuffle else "input",
         )
         .add_sink(_BATCHES_AHEAD)
         .build(num_threads=threads, max_failures=0)
     )
-    return _batches(pipeline)
+    return copied(_batches(pipeline), device)
 
 
 def _names(files: list[str], shuffle: bool, batch_size: int) -> Iterator[list[str]]:

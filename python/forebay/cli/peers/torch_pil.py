@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ..recipes import RECIPES
+from .copied import copied
 
 
 class Images(torch.utils.data.Dataset[Any]):
@@ -32,16 +33,20 @@ class Images(torch.utils.data.Dataset[Any]):
         return self._transform(self._open(self._files[index])), 0
 
 
-def make(files: list[str], recipe: str, batch_size: int, workers: int) -> Iterable[Any]:
+def make(
+    files: list[str], recipe: str, batch_size: int, workers: int, device: str = "cpu"
+) -> Iterable[Any]:
     """A DataLoader over the files."""
     found = RECIPES[recipe]
-    return torch.utils.data.DataLoader(
+    loader: Any = torch.utils.data.DataLoader(
         Images(files, found.torchvision()),
         batch_size=batch_size,
         shuffle=found.shuffle,
         num_workers=workers,
         persistent_workers=workers > 0,
+        pin_memory=device != "cpu",
     )
+    return copied(loader, device)
 
 
 def versions() -> dict[str, str]:
