@@ -56,7 +56,9 @@ class Loader(DataLoaderNames):
         timeout: seconds that ``next`` may wait before RuntimeError; 0 waits.
         generator: draws the seed, and nothing else. Excludes ``seed``.
         collate_fn: makes the batch from a list of samples, which are views of it.
-        device: ``"cpu"``.
+        device: where batches are delivered: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, a number or a
+            torch.device, which is for ``image`` and ``label``; or a dict of devices by field. One
+            GPU a loader. docs/gpu.md says what ``next`` does to streams.
         seed: of the order and all augmentation, 0 by default. Equal on all ranks.
         rank: this process's rank; by default torch.distributed's or the launcher's.
         world_size: number of ranks, together with ``rank``.
@@ -78,8 +80,8 @@ class Loader(DataLoaderNames):
         max_errors: bad samples since the loader was opened, beyond which it fails for good.
         quarantine: file to which one JSON line per bad sample is appended.
         fidelity: ``"full"``: libjpeg-turbo's pixels exactly.
-        decoders: None or ``"cpu"``.
-        deterministic: accepted; on the CPU results always are.
+        decoders: None, all that there are (with a GPU its JPEG engines, too), or ``"cpu"`` alone.
+        deterministic: accepted; batches do not depend on who decodes.
         affinity: None.
 
     Raises:

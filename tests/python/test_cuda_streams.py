@@ -145,7 +145,7 @@ def test_batches_that_are_written_in_place_change_no_other(load, expected):
     assert torch.equal(kept.cpu(), expected)
 
 
-@pytest.mark.parametrize("keywords", [{}, {"decoders": "cpu"}, {"num_workers": 0}])
+@pytest.mark.parametrize("keywords", [{}, {"decoders": "cpu"}, {"num_workers": 1}])
 @pytest.mark.parametrize("end", ["close", "next epoch"])
 def test_breaking_off_during_writes_leaves_other_memory_alone(load, expected, end, keywords):
     for _ in range(4):

@@ -22,8 +22,16 @@ def test_pages_have_snippets():
     assert names >= {"README.md", "from-dataloader.md", "errors.md", "transforms.md", "ops.md"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_snippets_run(page, run_python, tmp_path):
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.gpu] if page.stem == "gpu" else [], id=page.stem)
+        for page in PAGES
+    ],
+)
+def test_snippets_run(page, run_python, tmp_path, request):
+    if page.stem == "gpu":
+        request.getfixturevalue("gpu")
     needs = ["torchvision", *(["torchdata"] if "torchdata" in page.read_text() else [])]
     for module in needs:
         pytest.importorskip(module)
