@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -47,20 +47,33 @@ class Placement:
             )
         return cls(devices, hardware=decoders is None)
 
-    def options(self) -> tuple[int, dict[str, Any] | None]:
-        """The GPU's number and the core's options for it; -1 and None for the host."""
-        device = self.devices.get("image")
-        if device is None or device.type != "cuda":
-            return -1, None
+    def resolved(self) -> Placement:
+        """The same with the number of the GPU: the current one for plain ``"cuda"``."""
+        given = [device for device in self.devices.values() if device.type == "cuda"]
+        if not given:
+            return self
         # torch says best what is wrong: no GPU, no driver, a forked process.
         torch.cuda.init()  # type: ignore[no-untyped-call]
-        index = torch.cuda.current_device() if device.index is None else device.index
+        index = given[0].index
+        index = torch.cuda.current_device() if index is None else index
         if index >= torch.cuda.device_count():
             raise ValueError(
                 f"device='cuda:{index}' does not exist; torch sees {torch.cuda.device_count()}"
             )
-        return index, {
-            "ordinal": index,
+        gpu = torch.device("cuda", index)
+        devices = {
+            name: gpu if device.type == "cuda" else device for name, device in self.devices.items()
+        }
+        return replace(self, devices=devices)
+
+    def options(self) -> tuple[int, dict[str, Any] | None]:
+        """The GPU's number and the core's options for it; -1 and None for images on the host."""
+        device = self.devices.get("image")
+        if device is None or device.type != "cuda":
+            return -1, None
+        assert device.index is not None  # resolved
+        return device.index, {
+            "ordinal": device.index,
             "folders": cuda.library_folders(),
             "cuda_major": cuda.cuda_major() or None,
             "kernels": cuda.kernel_folder(),

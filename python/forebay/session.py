@@ -51,7 +51,7 @@ class Session:
         self.workers = machine.default_workers() if workers is None else workers
         self._timeout = engine.timeout
         self._pin = _can_pin(engine.pin_memory)
-        self._placement = engine.placement()
+        self._placement = engine.placement().resolved()
         device, device_options = self._placement.options()
         options = {
             "source": _source_options(source),

@@ -17,10 +17,6 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long closing waits for the device's last writes (LIF-1).
-const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// What a backend is opened with.
 #[derive(Debug, Clone)]
@@ -133,12 +129,6 @@ impl Backend {
     pub unsafe fn stream(&self, raw: *mut c_void) -> Stream {
         // SAFETY: the caller's promise.
         unsafe { Stream::borrow(&self.device, raw) }
-    }
-}
-
-impl Drop for Backend {
-    fn drop(&mut self) {
-        self.retired.close(CLOSE_TIME);
     }
 }
 

@@ -7,7 +7,7 @@
 //! it gets images of one kind.
 
 use crate::Error;
-use crate::driver::{Device, DeviceBuffer, Event, RelaxedCapture, Stream, Wait};
+use crate::driver::{Device, DeviceBuffer, Event, Stream, Wait};
 use crate::nvjpeg::{self, Backend, BatchState, Handle, NvJpeg, OutputFormat};
 use crate::pack::{Component, Plane, Source};
 use crate::pixels::DevicePixels;
@@ -58,7 +58,6 @@ impl std::fmt::Debug for HardwareDecoder {
 
 impl Engines {
     fn new(nvjpeg: &'static NvJpeg, device: &Arc<Device>) -> Result<Self, Error> {
-        let _relaxed = RelaxedCapture::enter(device)?;
         let handle = Handle::new(nvjpeg, device, Backend::Hardware)?;
         if handle.engines()?.is_some_and(|engines| engines.count == 0) {
             return Err(Error::Invalid { what: format!("{device} has no JPEG engines") });
@@ -105,7 +104,6 @@ impl HardwareDecoder {
             Some(Err(error)) => return Err(error.clone()),
             None => return Err(Error::Invalid { what: "the engines are not warm".to_owned() }),
         };
-        let _relaxed = RelaxedCapture::enter(&self.device)?;
         let mut end = 0;
         let layouts: Vec<[Slice; 3]> =
             jobs.iter().map(|job| planes(job.meta.size, kind, &mut end)).collect();
@@ -208,8 +206,9 @@ impl Decoder for HardwareDecoder {
         self.engines.get_or_init(|| Engines::new(self.nvjpeg, &self.device));
     }
 
+    /// One call at a time, while another thread prepares the next or hands out the last one's.
     fn lanes(&self) -> Option<usize> {
-        Some(1)
+        Some(2)
     }
 
     fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {

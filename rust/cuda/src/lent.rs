@@ -141,8 +141,11 @@ impl Drop for Lent {
     }
 }
 
+/// How long the last writes are waited for in the end (LIF-1).
+const CLOSE_TIME: Duration = Duration::from_secs(1);
+
 /// Memory that nobody will read, until the device is done writing it: freed before, torch would
-/// give it to somebody else.
+/// give it to somebody else. What is not written within a second of the end is leaked.
 #[derive(Debug, Default)]
 pub(crate) struct Retired(Mutex<Vec<Writing>>);
 
@@ -164,6 +167,23 @@ impl Writing {
     }
 }
 
+impl Drop for Retired {
+    /// Every field and the backend hold it: nothing is written after this.
+    fn drop(&mut self) {
+        let deadline = Instant::now() + CLOSE_TIME;
+        loop {
+            self.sweep();
+            if self.lock().is_empty() {
+                return;
+            }
+            if Instant::now() >= deadline {
+                return std::mem::forget(std::mem::take(&mut *self.lock()));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 impl Retired {
     fn keep(&self, events: Vec<Arc<Event>>, owner: Owner) {
         self.lock().push(Writing { events, _owner: owner });
@@ -176,21 +196,6 @@ impl Retired {
         let done: Vec<Writing> = list.extract_if(.., |writing| writing.is_done()).collect();
         drop(list);
         drop(done);
-    }
-
-    /// Waits for the rest at most `time`, and then leaks it (LIF-1).
-    pub(crate) fn close(&self, time: Duration) {
-        let deadline = Instant::now() + time;
-        loop {
-            self.sweep();
-            if self.lock().is_empty() {
-                return;
-            }
-            if Instant::now() >= deadline {
-                return std::mem::forget(std::mem::take(&mut *self.lock()));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Writing>> {

@@ -5,8 +5,8 @@
 
 use crate::Error;
 use crate::driver::{
-    Argument, Device, DeviceBuffer, Event, Function, Launch, Module, PinnedBuffer, RelaxedCapture,
-    Stream, Wait, fill,
+    Argument, Device, DeviceBuffer, Event, Function, Launch, Module, PinnedBuffer, Stream, Wait,
+    fill,
 };
 use crate::lent::Lent;
 use crate::pack::{self, BLOCK_THREADS, Kernel, Packed, Plane, RenderItem, Source};
@@ -85,7 +85,6 @@ impl CudaRenderer {
 
     /// Puts the batch into the streams; the outcome of each job by its place.
     fn enqueue(&self, jobs: &mut [RenderJob]) -> Result<Vec<Outcome>, Error> {
-        let _relaxed = RelaxedCapture::enter(&self.device)?;
         let mut outcomes = vec![Ok(()); jobs.len()];
         let gathered = self.gather(jobs, &mut outcomes)?;
         let uploaded = self.scratch.loan(gathered.uploads.bytes)?;

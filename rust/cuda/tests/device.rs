@@ -6,8 +6,7 @@ use common::{or_skip, places};
 use forebay_core::{ErrorKind, HasKind};
 use forebay_cuda::Error;
 use forebay_cuda::driver::{
-    Argument, Device, DeviceBuffer, Driver, Event, Launch, Module, PinnedBuffer, RelaxedCapture,
-    Stream, Wait, fill,
+    Argument, Device, DeviceBuffer, Driver, Event, Launch, Module, PinnedBuffer, Stream, Wait, fill,
 };
 use forebay_cuda::nvjpeg::{
     Backend, BatchState, Bitstream, Decoder, DecoderState, Handle, NvJpeg, OutputFormat, Parameters,
@@ -34,7 +33,6 @@ fn a_device_tells_what_it_is_and_others_do_not_exist() {
 #[test]
 fn bytes_go_to_the_device_and_back_in_the_streams_order() {
     let Some(device) = device() else { return };
-    let _relaxed = RelaxedCapture::enter(&device).unwrap();
     let (stream, other) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
     let event = Event::new(&device, Wait::Block).unwrap();
     assert!(event.query().unwrap(), "not recorded is done");

@@ -6,64 +6,51 @@ use crate::Error;
 use cudarc::driver::sys::CUstreamCaptureMode;
 use std::marker::PhantomData;
 
-/// A device's primary context, current on this thread until this is dropped.
+/// A device's primary context, current on this thread until this is dropped. Meanwhile calls of
+/// this thread break no stream capture of another one.
+///
+/// torch captures graphs in CUDA's global mode, in which an allocation on any thread whose own
+/// mode is not relaxed ends the capture with an error.
 ///
 /// Guards nest and are dropped in the opposite order, as scopes do by themselves.
 #[derive(Debug)]
 #[must_use = "the context is current only while this lives"]
 pub struct Current<'d> {
     device: &'d Device,
+    /// The thread's mode before.
+    mode: CUstreamCaptureMode,
     /// What is current belongs to a thread.
     not_send: PhantomData<*const ()>,
 }
 
 impl<'d> Current<'d> {
     pub(super) fn push(device: &'d Device) -> Result<Self, Error> {
-        let context = device.context();
+        let (driver, context) = (device.driver(), device.context());
         // SAFETY: the context is retained for as long as `device` lives.
-        unsafe { call!(device.driver(), cuCtxPushCurrent_v2(context), "entering {device}") }?;
-        Ok(Self { device, not_send: PhantomData })
+        unsafe { call!(driver, cuCtxPushCurrent_v2(context), "entering {device}") }?;
+        let relaxed = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        match exchange(driver, relaxed) {
+            Ok(mode) => Ok(Self { device, mode, not_send: PhantomData }),
+            Err(error) => {
+                pop(driver);
+                Err(error)
+            }
+        }
     }
 }
 
 impl Drop for Current<'_> {
     fn drop(&mut self) {
-        let mut popped = std::ptr::null_mut();
-        // SAFETY: `push` put an entry on this thread's stack, and guards do not leave the thread.
-        let _ = unsafe {
-            call!(self.device.driver(), cuCtxPopCurrent_v2(&raw mut popped), "leaving a device")
-        };
+        let driver = self.device.driver();
+        let _ = exchange(driver, self.mode);
+        pop(driver);
     }
 }
 
-/// While this lives, calls of this thread break no stream capture of another thread.
-///
-/// torch captures graphs in CUDA's global mode, in which an allocation on any thread whose own
-/// mode is not relaxed ends the capture with an error. Threads of ours hold one of these.
-#[derive(Debug)]
-#[must_use = "the mode holds only while this lives"]
-pub struct RelaxedCapture {
-    driver: &'static Driver,
-    before: CUstreamCaptureMode,
-    not_send: PhantomData<*const ()>,
-}
-
-impl RelaxedCapture {
-    /// Sets the mode of this thread.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn enter(device: &Device) -> Result<Self, Error> {
-        let driver = device.driver();
-        let before = exchange(driver, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED)?;
-        Ok(Self { driver, before, not_send: PhantomData })
-    }
-}
-
-impl Drop for RelaxedCapture {
-    fn drop(&mut self) {
-        let _ = exchange(self.driver, self.before);
-    }
+fn pop(driver: &Driver) {
+    let mut popped = std::ptr::null_mut();
+    // SAFETY: `push` put an entry on this thread's stack, and guards do not leave the thread.
+    let _ = unsafe { call!(driver, cuCtxPopCurrent_v2(&raw mut popped), "leaving a device") };
 }
 
 /// Sets this thread's mode and returns the one before.

@@ -18,7 +18,7 @@ mod module;
 mod stream;
 mod sys;
 
-pub use context::{Current, RelaxedCapture};
+pub use context::Current;
 pub use device::{ComputeCapability, Device, Info};
 pub use event::{Event, Wait};
 pub use memory::{DeviceBuffer, PinnedBuffer, fill};
