@@ -1,7 +1,7 @@
 """Where batches are delivered: the ``device`` and ``decoders`` keywords, resolved.
 
 **Invariants**
-- LIF-2: nothing here touches CUDA before `Placement.options` is asked for a CUDA device's.
+- LIF-2: nothing here touches CUDA before `Placement.resolved`.
 """
 
 from __future__ import annotations
