@@ -28,6 +28,10 @@ from .sources import MapSource
 # How long a thread waits for work in one call; a new epoch waits for it once.
 _WAIT_MS = 20
 _INLINE_LIMIT = 64
+# Samples that a thread asks for at once: as many as the dataset answers in this time, so that a
+# slow one holds up few others. Asking costs as much as a dataset of paths does.
+_HELD_UP_S = 0.002
+_MOST_AT_ONCE = 8
 
 
 class LabelBook:
@@ -147,12 +151,18 @@ class Supplier:
             self._waiting += 1
             book = self.book
         try:
-            # One at a time, so that a slow item holds up no other.
-            return book, self._pipeline.wanted(1, _WAIT_MS)
+            return book, self._pipeline.wanted(self._at_once(), _WAIT_MS)
         finally:
             with self._gate:
                 self._waiting -= 1
                 self._gate.notify_all()
+
+    def _at_once(self) -> int:
+        """How many samples the dataset is likely to give in `_HELD_UP_S`, at least 1."""
+        if self.calls == 0:
+            return 1
+        mean = self.seconds / self.calls
+        return max(1, min(_MOST_AT_ONCE, int(_HELD_UP_S / max(mean, 1e-9))))
 
     def _answer(self, book: LabelBook, token: int, index: int) -> None:
         begun = time.perf_counter()

@@ -12,7 +12,7 @@ const PAGE: usize = 4096;
 /// A consumer that takes batches as fast as they come frees one within an image's time of the
 /// next one's start. Waiting so long for it saves a whole batch's memory; a slower consumer
 /// costs that wait once for each batch that its pipeline then holds.
-const PATIENCE: Duration = Duration::from_millis(2);
+const PATIENCE: Duration = Duration::from_millis(5);
 /// Smaller blocks are not worth the wait: their batches take little more time themselves.
 const WORTH: usize = 8 << 20;
 /// Blocks of a length that are taken without a wait: the consumer's, and the one being written.
