@@ -183,10 +183,11 @@ fn a_block_that_comes_back_soon_is_waited_for() {
     let bytes = 16 << 20;
     let [one, two] = [(); 2].map(|()| pageable.allocate(bytes).unwrap());
     let address = one.ptr();
-    let allocator = Arc::clone(&pageable);
-    let third = std::thread::spawn(move || allocator.allocate(bytes).unwrap());
-    drop(one);
-    let third = third.join().unwrap();
+    let third = std::thread::scope(|scope| {
+        let third = scope.spawn(|| pageable.allocate(bytes).unwrap());
+        drop(one);
+        third.join().unwrap()
+    });
     assert_eq!(third.ptr(), address);
     let fourth = pageable.allocate(bytes).unwrap();
     assert!(fourth.ptr() != address && fourth.ptr() != two.ptr(), "but not for ever");
