@@ -29,9 +29,10 @@ from .sources import MapSource
 _WAIT_MS = 20
 _INLINE_LIMIT = 64
 # Samples that a thread asks for at once: as many as the dataset answers in this time, so that a
-# slow one holds up few others. Asking costs as much as a dataset of paths does.
+# slow one holds up few others. A dataset that answers several leaves them to gather for that time:
+# being woken for each costs more than a path and a label do, and others are waiting to be decoded.
 _HELD_UP_S = 0.002
-_MOST_AT_ONCE = 8
+_MOST_AT_ONCE = 16
 
 
 class LabelBook:
@@ -151,7 +152,10 @@ class Supplier:
             self._waiting += 1
             book = self.book
         try:
-            return book, self._pipeline.wanted(self._at_once(), _WAIT_MS)
+            at_once = self._at_once()
+            if at_once == _MOST_AT_ONCE:
+                time.sleep(_HELD_UP_S)
+            return book, self._pipeline.wanted(at_once, _WAIT_MS)
         finally:
             with self._gate:
                 self._waiting -= 1
