@@ -121,29 +121,24 @@ impl Table {
     /// If a length is 0 or `interpolation` is a nearest one.
     pub fn new(input: u32, output: u32, interpolation: Interpolation, antialias: bool) -> Self {
         assert!(input > 0 && output > 0 && !interpolation.is_nearest());
-        let rows: Vec<(u32, Vec<f64>)> = if antialias {
-            antialiased(input, output, interpolation)
+        let rows = if antialias {
+            Rows::antialiased(input, output, interpolation)
         } else {
-            point_sampled(input, output, interpolation)
+            Rows::point_sampled(input, output, interpolation)
         };
-        let largest = rows.iter().flat_map(|(_, weights)| weights).fold(0.0_f64, |a, &b| a.max(b));
+        let largest = rows.weights.iter().fold(0.0_f64, |a, &b| a.max(b));
         let precision = precision(largest);
-        let taps = rows.iter().map(|(_, weights)| weights.len()).max().unwrap_or(0);
-        let mut table = Self {
-            taps: u32::try_from(taps).expect("taps do not exceed the input's length"),
-            precision,
-            starts: Vec::with_capacity(rows.len()),
-            counts: Vec::with_capacity(rows.len()),
-            weights: vec![0; rows.len() * taps],
-        };
-        for (i, (start, weights)) in rows.into_iter().enumerate() {
-            table.starts.push(start);
-            table.counts.push(u32::try_from(weights.len()).expect("at most taps"));
-            for (slot, weight) in table.weights[i * taps..].iter_mut().zip(weights) {
-                *slot = fixed_point(weight, precision);
+        let Rows { starts, counts, weights: exact } = rows;
+        let taps = counts.iter().max().map_or(0, |&count| count as usize);
+        let mut weights = vec![0; starts.len() * taps];
+        let mut exact = exact.into_iter();
+        for (row, &count) in weights.chunks_exact_mut(taps.max(1)).zip(&counts) {
+            for slot in &mut row[..count as usize] {
+                *slot = fixed_point(exact.next().expect("as many as are counted"), precision);
             }
         }
-        table
+        let taps = u32::try_from(taps).expect("taps do not exceed the input's length");
+        Self { taps, precision, starts, counts, weights }
     }
 
     /// The rows `range`, for an output that is cropped.
@@ -191,56 +186,91 @@ impl Table {
     }
 }
 
-/// Taps of a filter stretched over the scale, normalised over those inside the input.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "positions are small; a negative bound saturates to 0, as wanted"
-)]
-fn antialiased(input: u32, output: u32, interpolation: Interpolation) -> Vec<(u32, Vec<f64>)> {
-    let scale = f64::from(input) / f64::from(output);
-    let stretch = scale.max(1.0);
-    let support = interpolation.support() * stretch;
-    let row = |i: u32| {
-        let center = scale * (f64::from(i) + 0.5);
-        let first = (center - support + 0.5) as u32;
-        let end = ((center + support + 0.5) as u32).min(input);
-        let weight =
-            |x: u32| interpolation.filter((f64::from(x) - center + 0.5) * (1.0 / stretch), true);
-        let mut weights: Vec<f64> = (first..end).map(weight).collect();
-        let total: f64 = weights.iter().sum();
-        if total != 0.0 {
-            for weight in &mut weights {
-                *weight /= total;
-            }
-        }
-        (first, weights)
-    };
-    (0..output).map(row).collect()
+/// Exact weights of all outputs, one row behind the other.
+struct Rows {
+    starts: Vec<u32>,
+    counts: Vec<u32>,
+    weights: Vec<f64>,
 }
 
-/// Taps of an unstretched filter; the input's border pixels stand for what lies beyond them.
-#[allow(clippy::cast_possible_truncation, reason = "positions are small")]
-fn point_sampled(input: u32, output: u32, interpolation: Interpolation) -> Vec<(u32, Vec<f64>)> {
-    let scale = f64::from(input) / f64::from(output);
-    let half = interpolation.support() as i64;
-    let last = i64::from(input) - 1;
-    let row = |i: u32| {
-        let center = scale * (f64::from(i) + 0.5) - 0.5;
-        let center =
-            if interpolation == Interpolation::Bilinear { center.max(0.0) } else { center };
-        let base = (center.floor() as i64).min(last);
-        let fraction = (center - base as f64).clamp(0.0, 1.0);
-        let first = (base - half + 1).clamp(0, last);
-        let end = (base + half).clamp(0, last);
-        let mut weights = vec![0.0; usize::try_from(end - first + 1).expect("end >= first")];
-        for tap in base - half + 1..=base + half {
-            let at = usize::try_from(tap.clamp(first, end) - first).expect("clamped");
-            weights[at] += interpolation.filter((tap - base) as f64 - fraction, false);
+impl Rows {
+    /// Nothing yet, with room for `output` rows of `taps` weights.
+    fn new(output: u32, taps: usize) -> Self {
+        let rows = output as usize;
+        Self {
+            starts: Vec::with_capacity(rows),
+            counts: Vec::with_capacity(rows),
+            weights: Vec::with_capacity(rows * taps),
         }
-        (u32::try_from(first).expect("not negative"), weights)
-    };
-    (0..output).map(row).collect()
+    }
+
+    /// Appends a row and returns its weights, to be adjusted.
+    fn push(&mut self, start: u32, weights: impl Iterator<Item = f64>) -> &mut [f64] {
+        let before = self.weights.len();
+        self.weights.extend(weights);
+        let row = &mut self.weights[before..];
+        self.starts.push(start);
+        self.counts.push(u32::try_from(row.len()).expect("at most the input's length"));
+        row
+    }
+
+    /// Taps of a filter stretched over the scale, normalised over those inside the input.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positions are small; a negative bound saturates to 0, as wanted"
+    )]
+    fn antialiased(input: u32, output: u32, interpolation: Interpolation) -> Self {
+        let scale = f64::from(input) / f64::from(output);
+        let stretch = scale.max(1.0);
+        let support = interpolation.support() * stretch;
+        let mut rows = Self::new(output, 2 * support as usize + 2);
+        for i in 0..output {
+            let center = scale * (f64::from(i) + 0.5);
+            let first = (center - support + 0.5) as u32;
+            let end = ((center + support + 0.5) as u32).min(input);
+            let weight = |x: u32| {
+                interpolation.filter((f64::from(x) - center + 0.5) * (1.0 / stretch), true)
+            };
+            let weights = rows.push(first, (first..end).map(weight));
+            let total: f64 = weights.iter().sum();
+            if total != 0.0 {
+                for weight in weights {
+                    *weight /= total;
+                }
+            }
+        }
+        rows
+    }
+
+    /// Taps of an unstretched filter; the input's border pixels stand for what lies beyond them.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positions are small, and supports not negative"
+    )]
+    fn point_sampled(input: u32, output: u32, interpolation: Interpolation) -> Self {
+        let scale = f64::from(input) / f64::from(output);
+        let half = interpolation.support() as i64;
+        let last = i64::from(input) - 1;
+        let mut rows = Self::new(output, 2 * interpolation.support() as usize);
+        for i in 0..output {
+            let center = scale * (f64::from(i) + 0.5) - 0.5;
+            let center =
+                if interpolation == Interpolation::Bilinear { center.max(0.0) } else { center };
+            let base = (center.floor() as i64).min(last);
+            let fraction = (center - base as f64).clamp(0.0, 1.0);
+            let first = (base - half + 1).clamp(0, last);
+            let end = (base + half).clamp(0, last);
+            let start = u32::try_from(first).expect("not negative");
+            let weights = rows.push(start, (first..=end).map(|_| 0.0));
+            for tap in base - half + 1..=base + half {
+                let at = usize::try_from(tap.clamp(first, end) - first).expect("clamped");
+                weights[at] += interpolation.filter((tap - base) as f64 - fraction, false);
+            }
+        }
+        rows
+    }
 }
 
 /// Fractional bits with which `largest` still fits an int16, at most 22.
