@@ -52,11 +52,18 @@ def _own_cgroups() -> list[Path]:
     return [leaf, *(parent for parent in leaf.parents if parent.is_relative_to(_CGROUP))]
 
 
-def default_workers() -> int:
-    """This rank's share of the usable cores; 0 inside a DataLoader worker, which is one already."""
+def default_workers(beside_engines: bool = False) -> int:
+    """This rank's share of the usable cores; 0 inside a DataLoader worker, which is one already.
+
+    Beside a GPU's JPEG engines, which cannot wait for a core, an eighth is left for the threads
+    that read and the one that trains.
+    """
     if get_worker_info() is not None:
         return 0
-    return max(1, usable_cores() // max(1, _env_int("LOCAL_WORLD_SIZE", 1)))
+    cores = usable_cores() // max(1, _env_int("LOCAL_WORLD_SIZE", 1))
+    if beside_engines:
+        cores -= max(1, cores // 8)
+    return max(1, cores)
 
 
 def resolve_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:

@@ -190,6 +190,12 @@ class SampleOptions:
         if self.deterministic is not None:
             check_flag("deterministic", self.deterministic)
 
+    def is_deterministic(self) -> bool:
+        """What the user says, or torch."""
+        if self.deterministic is None:
+            return torch.are_deterministic_algorithms_enabled()
+        return self.deterministic
+
     def recipe(self) -> dict[str, Any]:
         """The core's recipe."""
         channels_last = self.memory_format == torch.channels_last
@@ -255,7 +261,7 @@ class EngineOptions:
                 raise FileNotFoundError(
                     f"quarantine must be a file in an existing folder, got {self.quarantine!s}"
                 )
-        Placement.of(self.device, self.decoders)
+        self.placement(deterministic=False)
         if self.affinity is not None:
             raise NotImplementedError(
                 f"affinity={self.affinity!r} is not offered; bind the process with taskset or "
@@ -272,9 +278,9 @@ class EngineOptions:
             "max_errors": self.max_errors,
         }
 
-    def placement(self) -> Placement:
+    def placement(self, deterministic: bool) -> Placement:
         """Where batches are delivered, and which decoders may be used."""
-        return Placement.of(self.device, self.decoders)
+        return Placement.of(self.device, self.decoders, deterministic)
 
 
 def _take_int(options: object, name: str, **limits: int) -> None:

@@ -47,12 +47,13 @@ class Session:
         self.delivery = delivery
         self.pushed = pushed
         self.rank, self.world_size = place
-        workers = engine.num_workers
-        self.workers = machine.default_workers() if workers is None else workers
         self._timeout = engine.timeout
         self._pin = _can_pin(engine.pin_memory)
-        self._placement = engine.placement().resolved()
+        self._placement = engine.placement(sample.is_deterministic()).resolved()
         device, device_options = self._placement.options()
+        beside_engines = device_options is not None and self._placement.hardware
+        workers = engine.num_workers
+        self.workers = machine.default_workers(beside_engines) if workers is None else workers
         options = {
             "source": _source_options(source),
             "recipe": sample.recipe(),

@@ -49,6 +49,29 @@ def test_describe_names_who_decodes_and_renders(make_loader):
     assert description["notes"] == []
 
 
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_shares_are_kept_and_change_nothing(make_loader, workers):
+    def run(**keywords):
+        loader = make_loader(device="cuda", num_workers=workers, shuffle=True, **keywords)
+        images = torch.cat([images for images, _ in loader])
+        return images, {name: each["count"] for name, each in loader.stats()["decoders"].items()}
+
+    expected, counts = run(decoders="cpu")
+    assert counts == {"cpu": 64}
+    for keywords in (
+        {"decoders": {"hardware": 1.0}},
+        {"decoders": {"hardware": 0.5}},
+        {"decoders": {"cpu": 1}},
+        {"deterministic": True},
+    ):
+        images, counts = run(**keywords)
+        again, counts_again = run(**keywords)
+        assert torch.equal(images, expected) and torch.equal(images, again)
+        assert counts == counts_again, "who decodes depends on nothing but the index"
+        if keywords == {"decoders": {"hardware": 1.0}} and "hardware" in counts:
+            assert counts["hardware"] > 32
+
+
 def test_a_loader_pickles_with_its_device(make_loader):
     loader = make_loader(device="cuda", shuffle=True)
     images, _ = next(iter(loader))

@@ -42,6 +42,9 @@ pub(crate) struct DeviceOptions {
 pub(crate) struct DecoderOptions {
     /// The JPEG engines.
     pub(crate) hardware: bool,
+    /// Part of the images that they can decode which goes to them; whoever is free if it is not
+    /// there.
+    pub(crate) share: Option<f64>,
 }
 
 impl From<&DeviceOptions> for forebay_cuda::Options {

@@ -58,7 +58,10 @@ impl Pipeline {
             max_pixels: options.decode.max_pixels,
             accept_truncated: options.decode.truncated == options::Truncated::Accept,
         };
-        let config = engine_config(&options.engine, &options.feed);
+        let config = EngineConfig {
+            engine_share: options.device.as_ref().and_then(|device| device.decoders.share),
+            ..engine_config(&options.engine, &options.feed)
+        };
         let fingerprint = Fingerprint::default()
             .with(&source.fingerprint().to_le_bytes())
             .with(options.recipe.get().as_bytes())
@@ -301,6 +304,7 @@ fn engine_config(engine: &EngineOptions, feed: &FeedOptions) -> EngineConfig {
             OnError::Skip => engine::OnError::Skip,
             OnError::Replace => engine::OnError::Replace,
         },
+        engine_share: None,
         max_errors: engine.max_errors,
         feed,
     }

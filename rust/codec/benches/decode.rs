@@ -21,7 +21,7 @@ use common::{Encoding, Numbers, jpeg_of, pass, raw_write};
 use forebay_codec::{CpuBackend, Level, Options, decode_into, decoded_size, probe};
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::ports::{
-    Fault, Pixels, RenderJob, RenderReport, RenderSink, Renderer, Slot, SlotMemory, Stop, Token,
+    Pixels, RenderJob, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stop,
 };
 use forebay_core::{
     Axis, Bytes, DType, ImageMeta, ImagePlan, Layout, Limits, Normalize, Region, Size, Taps, Write,
@@ -45,10 +45,11 @@ impl Slot for Memory {
 struct Recycle(Mutex<Option<Box<dyn Slot>>>);
 
 impl RenderSink for Recycle {
-    fn rendered(&self, _: Token, slot: Box<dyn Slot>, outcome: Result<RenderReport, Fault>) {
-        let report = outcome.expect("the photos are good");
-        assert_eq!(report.passes, 1);
-        *self.0.lock().expect("not poisoned") = Some(slot);
+    fn rendered(&self, done: Vec<Rendered>) {
+        for Rendered { slot, outcome, .. } in done {
+            assert_eq!(outcome.expect("the photos are good").passes, 1);
+            *self.0.lock().expect("not poisoned") = Some(slot);
+        }
     }
 }
 

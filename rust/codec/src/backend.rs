@@ -3,8 +3,8 @@
 use crate::render::{Input, Work, with_scratch};
 use crate::{Error, Level};
 use forebay_core::ports::{
-    Cost, DecodeJob, DecodeSink, Decoder, Fault, Pixels, RenderJob, RenderReport, RenderSink,
-    Renderer, SlotMemory, Stage,
+    Cost, DecodeJob, DecodeSink, Decoded, Decoder, Fault, Pixels, RenderJob, RenderReport,
+    RenderSink, Rendered, Renderer, SlotMemory, Stage,
 };
 use forebay_core::{Format, ImageMeta, Limits, Region};
 use std::sync::Arc;
@@ -112,7 +112,8 @@ impl Decoder for CpuBackend {
 
     fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
         for job in jobs {
-            sink.decoded(job.token, Ok(Pixels::Encoded(job.bytes)));
+            let pixels = Ok(Pixels::Encoded(job.bytes));
+            sink.decoded(vec![Decoded { token: job.token, pixels }]);
         }
     }
 }
@@ -129,7 +130,7 @@ impl Renderer for CpuBackend {
                 Pixels::Host(_) | Pixels::Device(_) => Stage::Transform,
             };
             let outcome = self.render(&mut job).map_err(|error| Fault::new(stage, error));
-            sink.rendered(job.token, job.slot, outcome);
+            sink.rendered(vec![Rendered { token: job.token, slot: job.slot, outcome }]);
         }
     }
 }

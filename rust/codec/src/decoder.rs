@@ -4,7 +4,7 @@ use crate::CpuBackend;
 use crate::render::{Input, Work, with_scratch};
 use crate::{Error, Level};
 use forebay_core::ports::{
-    Cost, DecodeJob, DecodeSink, Decoder, Fault, HostPixels, PixelMemory, Pixels, Stage,
+    Cost, DecodeJob, DecodeSink, Decoded, Decoder, Fault, HostPixels, PixelMemory, Pixels, Stage,
 };
 use forebay_core::{Axis, DType, ImageMeta, ImagePlan, Layout, Pass, Region, Taps, Write};
 use std::sync::Arc;
@@ -68,8 +68,8 @@ impl Decoder for PixelDecoder {
 
     fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
         for job in jobs {
-            let pixels = self.decode(&job);
-            sink.decoded(job.token, pixels.map(Pixels::Host));
+            let pixels = self.decode(&job).map(Pixels::Host);
+            sink.decoded(vec![Decoded { token: job.token, pixels }]);
         }
     }
 }

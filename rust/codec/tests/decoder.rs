@@ -7,7 +7,7 @@ mod common;
 use common::{Encoding, Numbers, copy_axis, jpeg_of, pass, picture, png, raw_write, render_pixels};
 use forebay_codec::{CpuBackend, Level, PixelDecoder};
 use forebay_core::ports::{
-    DecodeJob, DecodeSink, Decoder, Fault, PixelBuffer, PixelMemory, Pixels, Stage, Stop, Token,
+    DecodeJob, DecodeSink, Decoded, Decoder, Fault, PixelBuffer, PixelMemory, Pixels, Stage, Stop,
 };
 use forebay_core::{Bytes, ImagePlan, Layout, Limits, Region, Size, Write};
 use png::{BitDepth, ColorType};
@@ -29,11 +29,11 @@ impl PixelMemory for Lent {
 }
 
 #[derive(Default)]
-struct Kept(Mutex<Vec<(Token, Result<Pixels, Fault>)>>);
+struct Kept(Mutex<Vec<Decoded>>);
 
 impl DecodeSink for Kept {
-    fn decoded(&self, token: Token, pixels: Result<Pixels, Fault>) {
-        self.0.lock().unwrap().push((token, pixels));
+    fn decoded(&self, done: Vec<Decoded>) {
+        self.0.lock().unwrap().extend(done);
     }
 }
 
@@ -47,8 +47,8 @@ fn decode(file: &[u8], region: Region, channels: usize, exhausted: bool) -> Resu
     let job = DecodeJob { token: 5, bytes, meta, region, channels, stop: Stop::default() };
     decoder.submit(vec![job], &sink);
     let mut kept = kept.0.lock().unwrap();
-    assert_eq!((kept.len(), kept[0].0), (1, 5), "every job completes once");
-    kept.remove(0).1
+    assert_eq!((kept.len(), kept[0].token), (1, 5), "every job completes once");
+    kept.remove(0).pixels
 }
 
 #[test]

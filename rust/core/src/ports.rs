@@ -200,15 +200,35 @@ pub struct DecodeJob {
     pub stop: Stop,
 }
 
+/// The pixels that a job asked for, or why there are none.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The job's.
+    pub token: Token,
+    /// The planned region, or more of the image.
+    pub pixels: Result<Pixels, Fault>,
+}
+
 /// Receives decoded pixels in any order, from any thread.
 pub trait DecodeSink: Send + Sync {
-    /// The pixels that `token` asked for, or why there are none.
-    fn decoded(&self, token: Token, pixels: Result<Pixels, Fault>);
+    /// Takes what came of some jobs; many at once cost little more than one.
+    fn decoded(&self, done: Vec<Decoded>);
 }
 
 /// Estimated busy time of the resource that a decoder stands for, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost(pub u64);
+
+/// Decoding that does not happen on the calling thread, though a thread may have to wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Engines {
+    /// Submits that it works on at once; each has a thread of its own.
+    pub submits: usize,
+    /// Jobs of one submit that keep it busy.
+    pub jobs: usize,
+    /// Cost of one submit beyond which it gets no more jobs.
+    pub cost: Cost,
+}
 
 /// Bytes and a region to pixels.
 pub trait Decoder: Send + Sync {
@@ -231,19 +251,21 @@ pub trait Decoder: Send + Sync {
         0
     }
 
-    /// How many jobs it likes in one submit; the engine never waits for more than a batch.
-    fn preferred_jobs(&self) -> usize {
-        1
-    }
-
-    /// Called once, on a thread of the engine's that starts, while other threads work already: what
-    /// takes long and is not needed for the first images. Until it is done, `cost` says `None`.
+    /// Called on a thread of the engine's that starts, while other threads work already: what takes
+    /// long and is not needed for the first images. Until it is done, `cost` says `None`. May be
+    /// called on several threads, which all return when it is done.
     fn warm_up(&self) {}
 
-    /// How many submits it works on at once, by engines of its own; `None` if it works on the
-    /// thread that calls it.
-    fn lanes(&self) -> Option<usize> {
+    /// How it takes work if it has engines of its own; `None` if it works on the thread that calls
+    /// it.
+    fn engines(&self) -> Option<Engines> {
         None
+    }
+
+    /// Images of different kinds do not go into one submit to engines.
+    fn kind(&self, meta: &ImageMeta) -> u64 {
+        let _ = meta;
+        0
     }
 
     /// Decodes; every job completes exactly once.
@@ -318,10 +340,21 @@ pub struct RenderReport {
     pub warnings: u32,
 }
 
+/// A job's slot on its way back.
+#[derive(Debug)]
+pub struct Rendered {
+    /// The job's.
+    pub token: Token,
+    /// Written, or with undefined contents if there is a fault.
+    pub slot: Box<dyn Slot>,
+    /// What it took, or why it was not written.
+    pub outcome: Result<RenderReport, Fault>,
+}
+
 /// Receives rendered slots in any order, from any thread.
 pub trait RenderSink: Send + Sync {
-    /// The slot of `token`, written, or with undefined contents and why.
-    fn rendered(&self, token: Token, slot: Box<dyn Slot>, outcome: Result<RenderReport, Fault>);
+    /// Takes the slots of some jobs; many at once cost little more than one.
+    fn rendered(&self, done: Vec<Rendered>);
 }
 
 /// Pixels and a plan to a slot's final bytes.

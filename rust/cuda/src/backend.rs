@@ -90,7 +90,7 @@ impl Backend {
 
     /// Page-locked memory, for decoders on the host.
     pub fn pixel_memory(&self) -> Arc<dyn PixelMemory> {
-        Arc::new(PinnedMemory(Arc::clone(&self.pinned)))
+        Arc::new(PinnedMemory::new(&self.pinned))
     }
 
     /// The device's JPEG engines, if it has any. What they refuse, `fallback` decodes.

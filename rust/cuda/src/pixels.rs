@@ -5,7 +5,7 @@ use crate::pack::Source;
 use crate::pool::{Loan, Pool};
 use forebay_core::ports::{Fault, PixelBuffer, PixelMemory, Stage};
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a decoder of this crate puts into `Pixels::Device`.
 #[derive(Debug)]
@@ -17,20 +17,31 @@ pub(crate) struct DevicePixels {
     pub(crate) memory: Arc<Loan<DeviceBuffer>>,
 }
 
-/// Page-locked memory for decoders that run on the host.
+/// Page-locked memory that images of about the same time share: each would take a copy of its own
+/// otherwise, and the driver has one lock for all threads.
+const CHUNK: usize = 8 << 20;
+/// Images begin at multiples of this.
+pub(crate) const ALIGN: usize = 256;
+
+/// Page-locked memory for decoders that run on the host: a range of a chunk, which nobody else has.
 #[derive(Debug)]
 pub(crate) struct PinnedPixels {
-    pub(crate) memory: Loan<PinnedBuffer>,
+    pub(crate) chunk: Arc<Loan<PinnedBuffer>>,
+    pub(crate) offset: usize,
     bytes: usize,
 }
 
 impl PixelBuffer for PinnedPixels {
     fn bytes(&self) -> &[u8] {
-        &self.memory.bytes()[..self.bytes]
+        let start = self.chunk.pointer().as_ptr();
+        // SAFETY: the range lies in the chunk (`take`), and is this value's alone.
+        unsafe { std::slice::from_raw_parts(start.add(self.offset), self.bytes) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.memory.bytes_mut()[..self.bytes]
+        let start = self.chunk.pointer().as_ptr();
+        // SAFETY: as above, and `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(start.add(self.offset), self.bytes) }
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
@@ -40,11 +51,33 @@ impl PixelBuffer for PinnedPixels {
 
 /// Lends page-locked memory to decoders.
 #[derive(Debug)]
-pub(crate) struct PinnedMemory(pub(crate) Arc<Pool<PinnedBuffer>>);
+pub(crate) struct PinnedMemory {
+    pool: Arc<Pool<PinnedBuffer>>,
+    /// What is left of the last chunk, from the offset on.
+    open: Mutex<Option<(Arc<Loan<PinnedBuffer>>, usize)>>,
+}
+
+impl PinnedMemory {
+    pub(crate) fn new(pool: &Arc<Pool<PinnedBuffer>>) -> Self {
+        Self { pool: Arc::clone(pool), open: Mutex::default() }
+    }
+}
 
 impl PixelMemory for PinnedMemory {
     fn take(&self, bytes: usize) -> Result<Box<dyn PixelBuffer>, Fault> {
-        let memory = self.0.loan(bytes).map_err(|error| Fault::new(Stage::Decode, error))?;
-        Ok(Box::new(PinnedPixels { memory, bytes }))
+        let loan = |bytes| {
+            let loan = self.pool.loan(bytes).map_err(|error| Fault::new(Stage::Decode, error))?;
+            Ok(Arc::new(loan))
+        };
+        if bytes > CHUNK / 4 {
+            return Ok(Box::new(PinnedPixels { chunk: loan(bytes)?, offset: 0, bytes }));
+        }
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let (chunk, offset) = match open.take() {
+            Some((chunk, offset)) if offset + bytes <= CHUNK => (chunk, offset),
+            _ => (loan(CHUNK)?, 0),
+        };
+        *open = Some((Arc::clone(&chunk), (offset + bytes).next_multiple_of(ALIGN)));
+        Ok(Box::new(PinnedPixels { chunk, offset, bytes }))
     }
 }

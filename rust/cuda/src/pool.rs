@@ -69,9 +69,14 @@ impl<B> Free<B> {
         }
     }
 
-    fn is_done(&self) -> Result<bool, Error> {
+    /// `pending` are events that had not come a moment ago: many buffers wait for the same.
+    fn is_done(&self, pending: &mut Vec<*const Event>) -> Result<bool, Error> {
         for event in &self.after {
+            if pending.contains(&Arc::as_ptr(event)) {
+                return Ok(false);
+            }
             if !event.query()? {
+                pending.push(Arc::as_ptr(event));
                 return Ok(false);
             }
         }
@@ -168,9 +173,10 @@ impl<B> Drop for Pool<B> {
 /// The smallest buffer that suits and that the device is done with.
 fn find<B>(free: &VecDeque<Free<B>>, bytes: usize) -> Result<Option<usize>, Error> {
     let mut best: Option<usize> = None;
+    let mut pending = Vec::new();
     for (place, candidate) in free.iter().enumerate() {
         let is_better = best.is_none_or(|best| candidate.bytes < free[best].bytes);
-        if suits(candidate, bytes) && is_better && candidate.is_done()? {
+        if suits(candidate, bytes) && is_better && candidate.is_done(&mut pending)? {
             best = Some(place);
         }
     }

@@ -10,18 +10,16 @@ use crate::driver::{
 };
 use crate::lent::Lent;
 use crate::pack::{self, BLOCK_THREADS, Kernel, Packed, Plane, RenderItem, Source};
-use crate::pixels::{DevicePixels, PinnedPixels};
+use crate::pixels::{ALIGN, DevicePixels, PinnedPixels};
 use crate::pool::{Loan, Pool};
 use forebay_core::Region;
 use forebay_core::ports::{
-    Fault, HostPixels, Pixels, RenderJob, RenderReport, RenderSink, Renderer, SlotMemory, Stage,
+    Fault, HostPixels, Pixels, RenderJob, RenderReport, RenderSink, Rendered, Renderer, SlotMemory,
+    Stage,
 };
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Rows of pixels from the host begin at multiples of this on the device.
-const ALIGN: usize = 256;
 
 /// Renders on one device.
 #[derive(Debug)]
@@ -47,17 +45,16 @@ struct Gathered {
     /// Memory that decoders on the device wrote, and when.
     device: Vec<Arc<Loan<DeviceBuffer>>>,
     decoded: Vec<Arc<Event>>,
-    /// Memory that decoders on the host wrote, and the copies of it.
-    pinned: Vec<Loan<PinnedBuffer>>,
-    uploads: Uploads,
+    /// What decoders on the host wrote.
+    pieces: Vec<Piece>,
 }
 
 /// Where a job's pixels are, before those of the host are copied.
 enum Place {
     Device(Source),
-    /// At this offset of the uploads.
+    /// One of the pieces.
     Upload {
-        offset: usize,
+        piece: usize,
         region: Region,
         channels: usize,
     },
@@ -85,10 +82,13 @@ impl CudaRenderer {
 
     /// Puts the batch into the streams; the outcome of each job by its place.
     fn enqueue(&self, jobs: &mut [RenderJob]) -> Result<Vec<Outcome>, Error> {
+        let _current = self.device.enter()?;
         let mut outcomes = vec![Ok(()); jobs.len()];
         let gathered = self.gather(jobs, &mut outcomes)?;
-        let uploaded = self.scratch.loan(gathered.uploads.bytes)?;
-        let packed = pack_jobs(jobs, &gathered.places, uploaded.pointer(), &mut outcomes);
+        let uploads = Uploads::new(&gathered.pieces);
+        let uploaded = self.scratch.loan(uploads.bytes)?;
+        let addresses = uploads.addresses(uploaded.pointer());
+        let packed = pack_jobs(jobs, &gathered.places, &addresses, &mut outcomes);
         if packed.launches.is_empty() {
             return Ok(outcomes);
         }
@@ -100,9 +100,9 @@ impl CudaRenderer {
 
         let order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         let done = Arc::new(Event::new(&self.device, Wait::Block)?);
-        for (&(offset, bytes), pixels) in gathered.uploads.copies.iter().zip(&gathered.pinned) {
+        for copy in &uploads.copies {
             // SAFETY: the pinned memory and `uploaded` are kept, unwritten, until `done`.
-            unsafe { uploaded.upload(offset, &pixels.bytes()[..bytes], &self.upload) }?;
+            unsafe { uploaded.upload(copy.to, copy.bytes(), &self.upload) }?;
         }
         // SAFETY: as above.
         unsafe { tables.upload(0, &blob.bytes()[..packed.blob.len()], &self.upload) }?;
@@ -119,7 +119,8 @@ impl CudaRenderer {
         for_each_field(jobs, |field| field.written(&done));
         let device = gathered.device.iter().map(|memory| &**memory);
         device.chain([&uploaded, &tables, &scratch]).for_each(|memory| memory.use_until(&done));
-        gathered.pinned.iter().chain([&blob]).for_each(|memory| memory.use_until(&done));
+        let pinned = uploads.copies.iter().map(|copy| &**copy.chunk);
+        pinned.chain([&blob]).for_each(|memory| memory.use_until(&done));
         Ok(outcomes)
     }
 
@@ -197,35 +198,82 @@ impl CudaRenderer {
     fn to_upload(&self, pixels: HostPixels, gathered: &mut Gathered) -> Result<Place, Error> {
         let HostPixels { region, channels, rows } = pixels;
         let bytes = rows.bytes().len();
-        let memory = match rows.into_any().downcast::<PinnedPixels>() {
-            Ok(pinned) => pinned.memory,
+        let (chunk, from) = match rows.into_any().downcast::<PinnedPixels>() {
+            Ok(pinned) => (pinned.chunk, pinned.offset),
             Err(other) => {
                 let mut memory = self.staging.loan(bytes)?;
                 if let Ok(rows) = other.downcast::<Vec<u8>>() {
                     memory.bytes_mut()[..bytes].copy_from_slice(&rows);
                 }
-                memory
+                (Arc::new(memory), 0)
             }
         };
-        gathered.pinned.push(memory);
-        Ok(Place::Upload { offset: gathered.uploads.add(bytes), region, channels })
+        gathered.pieces.push(Piece { chunk, from, bytes });
+        Ok(Place::Upload { piece: gathered.pieces.len() - 1, region, channels })
     }
 }
 
-/// Copies of pinned memory into one buffer, one a piece.
-#[derive(Debug, Default)]
-struct Uploads {
-    /// Offset and length.
-    copies: Vec<(usize, usize)>,
+/// An image's bytes in page-locked memory.
+struct Piece {
+    chunk: Arc<Loan<PinnedBuffer>>,
+    from: usize,
     bytes: usize,
 }
 
-impl Uploads {
-    fn add(&mut self, bytes: usize) -> usize {
-        let offset = self.bytes;
-        self.copies.push((offset, bytes));
-        self.bytes = (offset + bytes).next_multiple_of(ALIGN);
-        offset
+/// How pieces come into one buffer on the device: neighbours by one copy.
+struct Uploads<'a> {
+    copies: Vec<Upload<'a>>,
+    /// Offset of each piece in the buffer.
+    offsets: Vec<usize>,
+    /// Length of the buffer.
+    bytes: usize,
+}
+
+struct Upload<'a> {
+    chunk: &'a Arc<Loan<PinnedBuffer>>,
+    from: usize,
+    end: usize,
+    to: usize,
+}
+
+impl<'a> Uploads<'a> {
+    fn new(pieces: &'a [Piece]) -> Self {
+        let mut order: Vec<usize> = (0..pieces.len()).collect();
+        order.sort_unstable_by_key(|&piece| {
+            (Arc::as_ptr(&pieces[piece].chunk).addr(), pieces[piece].from)
+        });
+        let mut uploads = Self { copies: Vec::new(), offsets: vec![0; pieces.len()], bytes: 0 };
+        for place in order {
+            let Piece { chunk, from, bytes } = &pieces[place];
+            let (from, end) = (*from, from + bytes);
+            match uploads.copies.last_mut() {
+                Some(last)
+                    if Arc::ptr_eq(last.chunk, chunk)
+                        && last.end.next_multiple_of(ALIGN) == from =>
+                {
+                    last.end = end;
+                }
+                _ => uploads.copies.push(Upload { chunk, from, end, to: uploads.bytes }),
+            }
+            let last = uploads.copies.last().expect("just pushed or extended");
+            uploads.offsets[place] = last.to + from - last.from;
+            uploads.bytes = (last.to + end - last.from).next_multiple_of(ALIGN);
+        }
+        uploads
+    }
+
+    fn addresses(&self, buffer: u64) -> Vec<u64> {
+        self.offsets.iter().map(|&offset| buffer + offset as u64).collect()
+    }
+}
+
+impl Upload<'_> {
+    /// Pieces that nobody writes any more, and the gaps between them, which nobody has.
+    fn bytes(&self) -> &[u8] {
+        let start = self.chunk.pointer().as_ptr();
+        // SAFETY: the range lies in the chunk, which is initialised; whoever wrote to it has
+        // handed it in.
+        unsafe { std::slice::from_raw_parts(start.add(self.from), self.end - self.from) }
     }
 }
 
@@ -236,7 +284,7 @@ fn function(module: &Arc<Module>, kernel: Kernel) -> Result<Function, Error> {
 fn pack_jobs(
     jobs: &mut [RenderJob],
     places: &[Option<Place>],
-    uploaded: u64,
+    uploaded: &[u64],
     outcomes: &mut [Outcome],
 ) -> Packed {
     let mut items = Vec::with_capacity(jobs.len());
@@ -264,13 +312,13 @@ fn pack_jobs(
     packed
 }
 
-fn source(place: &Place, uploaded: u64) -> Source {
+fn source(place: &Place, uploaded: &[u64]) -> Source {
     match *place {
         Place::Device(source) => source,
-        Place::Upload { offset, region, channels } => {
+        Place::Upload { piece, region, channels } => {
             let channels = u32::try_from(channels).unwrap_or(u32::MAX);
             let plane = Plane {
-                address: uploaded + offset as u64,
+                address: uploaded[piece],
                 pitch: region.width.saturating_mul(channels),
                 held: region,
             };
@@ -304,14 +352,15 @@ impl Renderer for CudaRenderer {
 
     fn submit(&self, mut jobs: Vec<RenderJob>, sink: &Arc<dyn RenderSink>) {
         let outcomes = self.enqueue(&mut jobs);
-        for (number, job) in jobs.into_iter().enumerate() {
+        let rendered = |(number, job): (usize, RenderJob)| {
             let passes = u32::try_from(job.plan.passes.len()).unwrap_or(u32::MAX);
             let outcome = match &outcomes {
                 Ok(outcomes) => outcomes[number].clone(),
                 Err(error) => Err(Fault::new(Stage::Transform, error)),
             };
             let report = RenderReport { passes, ..RenderReport::default() };
-            sink.rendered(job.token, job.slot, outcome.map(|()| report));
-        }
+            Rendered { token: job.token, slot: job.slot, outcome: outcome.map(|()| report) }
+        };
+        sink.rendered(jobs.into_iter().enumerate().map(rendered).collect());
     }
 }

@@ -6,13 +6,13 @@
 
 use crate::budget::Permit;
 use crate::feed::Feed;
-use crate::route::Route;
+use crate::route::Ways;
 use crate::{Batch, Error, Failure, OnError};
 use forebay_core::order::{BatchTickets, Ticket};
 use forebay_core::ports::{Fault, Pixels, Slot, Token};
 use forebay_core::{Bytes, ImageMeta, ImagePlan, Record};
 use forebay_slab::{SealedSlab, Slab};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// What the engine knows about a field, from the source's schema and the planner's specs.
@@ -42,14 +42,16 @@ pub(crate) struct Prepare {
 pub(crate) struct DecodeTask {
     pub(crate) sample: usize,
     pub(crate) field: usize,
-    pub(crate) route: Route,
+    pub(crate) ways: Ways,
     pub(crate) bytes: Bytes,
     pub(crate) meta: Arc<ImageMeta>,
     pub(crate) plan: Arc<ImagePlan>,
-    /// Bytes that decoding holds beside the encoded ones.
-    pub(crate) footprint: u64,
     pub(crate) held: Arc<Permit>,
 }
+
+/// Place of an image among those that wait: what engines would gain least by comes first, then
+/// sample and field.
+pub(crate) type Place = (u64, usize, usize);
 
 /// What an image counts for until it is rendered.
 #[derive(Debug)]
@@ -180,8 +182,7 @@ pub(crate) struct Assembly {
     pub(crate) reading: usize,
     pub(crate) prepare: VecDeque<Prepare>,
     pub(crate) preparing: usize,
-    /// By decoder.
-    pub(crate) decode: Vec<VecDeque<DecodeTask>>,
+    pub(crate) decode: BTreeMap<Place, DecodeTask>,
     pub(crate) decoding: usize,
     pub(crate) render: VecDeque<RenderTask>,
     pub(crate) rendering: usize,
@@ -195,7 +196,6 @@ impl Assembly {
         tickets: BatchTickets,
         slab: Slab,
         fields: &[FieldInfo],
-        decoders: usize,
     ) -> Result<Self, forebay_slab::Error> {
         let BatchTickets { tickets, next_position } = tickets;
         let slot = |(field, info): (usize, &FieldInfo), number| {
@@ -229,7 +229,7 @@ impl Assembly {
             reading: 0,
             prepare: VecDeque::new(),
             preparing: 0,
-            decode: (0..decoders).map(|_| VecDeque::new()).collect(),
+            decode: BTreeMap::new(),
             decoding: 0,
             render: VecDeque::new(),
             rendering: 0,
@@ -252,14 +252,17 @@ impl Assembly {
     pub(crate) fn alone_but_for_one_read(&self) -> bool {
         self.reading <= 1
             && self.preparing + self.prepare.len() == 0
-            && self.decoding + self.rendering + self.render.len() == 0
-            && self.decode.iter().all(VecDeque::is_empty)
+            && self.decoding + self.rendering + self.render.len() + self.decode.len() == 0
     }
 
     /// Whether work of this batch waits for a worker.
     pub(crate) fn queued(&self) -> bool {
-        let decodes = self.decode.iter().any(|queue| !queue.is_empty());
-        decodes || !self.prepare.is_empty() || !self.render.is_empty()
+        !self.decode.is_empty() || !self.prepare.is_empty() || !self.render.is_empty()
+    }
+
+    /// An image to decode.
+    pub(crate) fn push_decode(&mut self, task: DecodeTask) {
+        self.decode.insert((task.ways.advantage(), task.sample, task.field), task);
     }
 
     /// Decides the fate of a sample of which nothing is under way any more; `None` if another

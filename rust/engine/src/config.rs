@@ -60,7 +60,7 @@ impl FeedConfig {
 /// let config = EngineConfig::new(FeedConfig::Ordered { seed: 0, shuffle: true, dealing });
 /// assert!(config.validate().is_ok());
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EngineConfig {
     /// Threads that probe, plan, decode and render; 0: everything in the thread that calls `next`.
     pub workers: usize,
@@ -75,6 +75,9 @@ pub struct EngineConfig {
     pub memory_budget: u64,
     /// What happens to batches with bad samples.
     pub on_error: OnError,
+    /// Part of the images for which there is an engine that go to it, by sample index; `None`:
+    /// whoever is free takes them.
+    pub engine_share: Option<f64>,
     /// Bad samples, since the pipeline was opened, after which it fails; `None`: never.
     pub max_errors: Option<u64>,
     /// Where tickets come from.
@@ -92,6 +95,7 @@ impl EngineConfig {
             depth: 3,
             memory_budget: 1 << 30,
             on_error: OnError::Raise,
+            engine_share: None,
             max_errors: None,
             feed,
         }

@@ -139,5 +139,5 @@ fn assemble(tickets: &BatchTickets, shared: &Shared, parts: &Parts) -> Result<As
         shared.fail(error.clone());
         error
     })??;
-    Ok(Assembly::new(tickets.clone(), slab, &shared.fields, parts.decoders.len())?)
+    Ok(Assembly::new(tickets.clone(), slab, &shared.fields)?)
 }

@@ -3,10 +3,9 @@
 use crate::assembly::Finished;
 use crate::feed::{Feed, no_length};
 use crate::opening::{field_infos, open_batches};
-use crate::route::Routes;
-use crate::scheduler::{Due, Lanes, Preferred, Run};
+use crate::scheduler::{Backends, Due, Role, Run};
 use crate::shared::{Shared, State, wait};
-use crate::worker::{Crew, panicked, request, run};
+use crate::worker::{Crew, panicked, request, run, warm_up};
 use crate::{Batch, EngineConfig, Error, FeedConfig, OnError, Stats};
 use forebay_core::ports::{Decoder, Renderer, Source, Stop};
 use forebay_core::recipe::Planner;
@@ -128,23 +127,12 @@ impl Pipeline {
             }
         }
         let fields = field_infos(parts.source.schema(), parts.planner.specs())?;
-        let mut order: Vec<usize> = (0..parts.decoders.len()).collect();
-        order.sort_by_key(|&decoder| parts.decoders[decoder].lanes().is_none());
-        let preferred = Preferred {
-            order,
-            decoders: parts
-                .decoders
-                .iter()
-                .map(|decoder| Lanes {
-                    group: decoder.preferred_jobs().max(1),
-                    submits: decoder.lanes().unwrap_or(usize::MAX),
-                })
-                .collect(),
+        let backends = Backends {
+            engines: parts.decoders.iter().map(|decoder| decoder.engines()).collect(),
             renderer: parts.renderer.preferred_jobs().max(1),
         };
-        let routes = Routes::new(&parts.decoders, config.workers);
         Ok(Self {
-            shared: Arc::new(Shared::new(config, fields, preferred, routes)),
+            shared: Arc::new(Shared::new(config, fields, backends)),
             parts: Arc::new(parts),
             crew: Mutex::new(None),
         })
@@ -308,7 +296,14 @@ impl Pipeline {
     fn start_crew(&self) -> Result<(), Error> {
         let mut crew = self.crew();
         self.shared.lock().check()?;
-        if crew.is_some() || self.shared.inline() {
+        if crew.is_some() {
+            return Ok(());
+        }
+        if self.shared.inline() {
+            if self.shared.config.engine_share.is_some() {
+                warm_up(&self.shared, &self.parts);
+            }
+            *crew = Some(Crew::default());
             return Ok(());
         }
         let started = crew.insert(Crew::default()).start(&self.shared, &self.parts);
@@ -317,7 +312,7 @@ impl Pipeline {
 
     /// Does one piece of work on this thread; gives the lock back if there was none.
     fn work_inline<'a>(&self, mut state: MutexGuard<'a, State>) -> Option<MutexGuard<'a, State>> {
-        if let Some(job) = state.pick(&self.shared.preferred, &self.shared.budget) {
+        if let Some(job) = state.pick(Role::All, &self.shared.backends, &self.shared.budget) {
             drop(state);
             run(job, &self.shared, &self.parts);
             return None;

@@ -3,7 +3,7 @@
 use crate::assembly::{DecodeTask, FieldInfo};
 use crate::budget::Permit;
 use crate::pipeline::Parts;
-use crate::route::Routes;
+use crate::route::Ways;
 use crate::stats::StageStats;
 use forebay_core::ports::{Decoder, Fault, Stage};
 use forebay_core::recipe::FieldPlan;
@@ -20,6 +20,7 @@ pub(crate) struct Incoming {
     pub(crate) held: Arc<Permit>,
     pub(crate) key: EpochKey,
     pub(crate) position: u64,
+    pub(crate) index: u64,
 }
 
 /// What probing and planning made of a record.
@@ -42,10 +43,10 @@ pub(crate) fn prepare(
     incoming: Incoming,
     fields: &[FieldInfo],
     parts: &Parts,
-    routes: &Routes,
+    share: Option<f64>,
     times: &mut Times,
 ) -> Result<Prepared, Fault> {
-    let Incoming { sample, record, held, key, position } = incoming;
+    let Incoming { sample, record, held, key, position, index } = incoming;
     let schema = parts.source.schema();
     let images = encoded(&record, fields)?;
     let metas = probe(&images, &*parts.decoders[0], times)?;
@@ -71,16 +72,15 @@ pub(crate) fn prepare(
     for (field, (plan, info)) in plans.into_iter().zip(fields).enumerate() {
         match (plan, &metas[field], &images[field]) {
             (FieldPlan::Image(plan), Some(meta), Some(bytes)) if info.rendered => {
-                let route = routes.choose(&parts.decoders, meta, plan.region, info)?;
-                let footprint = parts.decoders[route.decoder].footprint(meta, plan.region);
+                let number = index.wrapping_mul(fields.len() as u64).wrapping_add(field as u64);
+                let ways = Ways::new(&parts.decoders, meta, plan.region, share, number);
                 prepared.images.push(DecodeTask {
                     sample,
                     field,
-                    route,
+                    ways: ways.check(info)?,
                     bytes: bytes.clone(),
                     meta: Arc::clone(meta),
                     plan,
-                    footprint,
                     held: Arc::clone(&held),
                 });
             }

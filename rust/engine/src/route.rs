@@ -1,105 +1,90 @@
-//! Which decoder an image goes to, so that all of them have as much to do, by their speeds.
+//! Which decoders an image may go to, and which of them had better have it.
 //!
-//! Every decoder has a clock: what it would take for all that it was given. An image goes where the
-//! clock would stand lowest. Whether the work was done meanwhile does not matter: decoders that
-//! like groups begin late and then do many at once, and must not look idle before or busy after.
-//! Decoders estimate what an image costs them; how long images then take says how far the
-//! estimates of each decoder are off on this machine, and corrects them.
+//! Decoders are of two classes: those that work on the engine's threads, and those with engines of
+//! their own. Which class decodes an image is decided when one of them is free, so that no speed has
+//! to be known: threads and engines take from two ends of one queue. What is known are costs: how
+//! many times longer the image takes on a thread than in an engine. Engines take from the end where
+//! that is most, threads from the other one. A fixed share leaves nothing to decide.
 
 use crate::assembly::FieldInfo;
 use forebay_core::ports::{Decoder, Fault, Stage};
 use forebay_core::{ImageMeta, Region};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-/// Part of the correction that one image decides.
-const PACE: f64 = 0.02;
-/// No estimate is off by more; what is slower was stopped or starved.
-const MOST_OFF: f64 = 16.0;
-/// A decoder that could not take the images of late is not given all that come now: its clock is
-/// at most this far behind the others (nanoseconds; some batches of small images).
-const LAG: f64 = 5e7;
-
-/// The decoders' clocks.
-#[derive(Debug)]
-pub(crate) struct Routes(Mutex<Vec<Clock>>);
-
+/// One decoder that an image may go to.
 #[derive(Debug, Clone, Copy)]
-struct Clock {
-    /// Nanoseconds of work that it was given so far, by corrected estimates.
-    time: f64,
-    /// How many jobs the decoder works on at once.
-    lanes: f64,
-    /// Measured over estimated time.
-    correction: f64,
-}
-
-/// Where an image went, and its estimated cost there.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Route {
+pub(crate) struct Way {
     pub(crate) decoder: usize,
-    cost: f64,
+    /// Nanoseconds, as the decoder estimates.
+    pub(crate) cost: u64,
+    /// Bytes that decoding holds beside the encoded ones.
+    pub(crate) footprint: u64,
+    /// Images of different kinds do not go into one submit.
+    pub(crate) kind: u64,
 }
 
-impl Clock {
-    /// Where it would stand with an image of this cost.
-    fn with(&self, cost: f64) -> f64 {
-        self.time + cost * self.correction / self.lanes
-    }
-
-    fn learn(&mut self, ratio: f64) {
-        let ratio = ratio.clamp(1.0 / MOST_OFF, MOST_OFF);
-        self.correction += (ratio - self.correction) * PACE;
-    }
+/// Where an image may be decoded; there is at least one way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ways {
+    pub(crate) thread: Option<Way>,
+    pub(crate) engine: Option<Way>,
 }
 
-impl Routes {
-    /// `workers` threads run the decoders that have no lanes of their own.
-    pub(crate) fn new(decoders: &[Arc<dyn Decoder>], workers: usize) -> Self {
-        let lanes = |decoder: &Arc<dyn Decoder>| {
-            u32::try_from(decoder.lanes().unwrap_or(workers).max(1)).unwrap_or(u32::MAX)
-        };
-        let clock = |lanes: u32| Clock { time: 0.0, lanes: lanes.into(), correction: 1.0 };
-        Self(Mutex::new(decoders.iter().map(lanes).map(clock).collect()))
-    }
-
-    /// The decoder whose clock would stand lowest, the first of equals.
-    pub(crate) fn choose(
-        &self,
+impl Ways {
+    /// The cheapest decoder of each class. With a `share`, that part of the images for which there
+    /// is an engine goes to it and the others to threads, by the image's number alone.
+    pub(crate) fn new(
         decoders: &[Arc<dyn Decoder>],
         meta: &ImageMeta,
         region: Region,
-        info: &FieldInfo,
-    ) -> Result<Route, Fault> {
-        let costs = decoders.iter().map(|decoder| decoder.cost(meta, region));
-        let costs: Vec<Option<f64>> = costs.map(|cost| Some(cost?.0 as f64)).collect();
-        let mut clocks = self.lock();
-        let routes = costs.iter().enumerate().filter_map(|(decoder, cost)| {
-            let route = Route { decoder, cost: (*cost)? };
-            Some((clocks[decoder].with(route.cost), route))
-        });
-        let first = routes.min_by(|(a, _), (b, _)| a.total_cmp(b));
-        let (time, route) = first.ok_or_else(|| {
+        share: Option<f64>,
+        number: u64,
+    ) -> Self {
+        let way = |(decoder, port): (usize, &Arc<dyn Decoder>)| {
+            let cost = port.cost(meta, region)?.0;
+            let (footprint, kind) = (port.footprint(meta, region), port.kind(meta));
+            Some(Way { decoder, cost, footprint, kind })
+        };
+        let cheapest = |engines: bool| {
+            let all = decoders.iter().enumerate();
+            let class = all.filter(|(_, port)| port.engines().is_some() == engines);
+            class.filter_map(way).min_by_key(|way| way.cost)
+        };
+        let ways = Self { thread: cheapest(false), engine: cheapest(true) };
+        match (share, ways) {
+            (Some(share), Self { thread: Some(_), engine: Some(_) }) if place(number) < share => {
+                Self { thread: None, ..ways }
+            }
+            (Some(_), Self { thread: Some(_), .. }) => Self { engine: None, ..ways },
+            _ => ways,
+        }
+    }
+
+    /// How many times longer a thread takes, in hundredths.
+    pub(crate) fn advantage(&self) -> u64 {
+        match (self.thread, self.engine) {
+            (Some(thread), Some(engine)) => {
+                (thread.cost.saturating_mul(100) / engine.cost.max(1)).saturating_add(1)
+            }
+            (Some(_), None) => 0,
+            (None, _) => u64::MAX,
+        }
+    }
+
+    /// Fails if there is no way.
+    pub(crate) fn check(self, info: &FieldInfo) -> Result<Self, Fault> {
+        if self.thread.is_none() && self.engine.is_none() {
             let path = &info.path;
-            Fault::new(Stage::Decode, format!("{path}: no decoder for this image"))
-        })?;
-        clocks[route.decoder].time = time;
-        for clock in clocks.iter_mut() {
-            clock.time = clock.time.max(time - LAG);
+            return Err(Fault::new(Stage::Decode, format!("{path}: no decoder for this image")));
         }
-        Ok(route)
+        Ok(self)
     }
+}
 
-    /// Says how long an image took.
-    pub(crate) fn took(&self, route: Route, time: Duration) {
-        if route.cost > 0.0 {
-            self.lock()[route.decoder].learn(time.as_secs_f64() * 1e9 / route.cost);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Clock>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// A number in [0, 1); numbers of consecutive images spread evenly.
+fn place(number: u64) -> f64 {
+    const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
+    (number.wrapping_mul(GOLDEN_RATIO) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]
@@ -107,12 +92,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn estimates_are_corrected_by_what_images_take() {
-        let mut clock = Clock { time: 450.0, lanes: 2.0, correction: 1.0 };
-        assert!((clock.with(100.0) - 500.0).abs() < 1e-9);
-        (0..400).for_each(|_| clock.learn(3.0));
-        assert!((clock.with(100.0) - 600.0).abs() < 1.0);
-        clock.learn(f64::INFINITY);
-        assert!(clock.with(100.0) < 620.0, "a stopped thread does not spoil it");
+    fn a_share_is_that_part_of_any_run_of_images() {
+        for share in [0.0, 0.25, 0.8, 1.0] {
+            for first in [0, 1, 12_345, u64::MAX / 3] {
+                let taken = (first..first + 100).filter(|&number| place(number) < share).count();
+                assert!((taken as f64 - 100.0 * share).abs() <= 2.0, "{taken} of 100 for {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn advantages_order_images_from_threads_only_to_engines_only() {
+        let way = |cost| Some(Way { decoder: 0, cost, footprint: 0, kind: 0 });
+        let ways = |thread, engine| Ways { thread, engine };
+        let ordered = [
+            ways(way(9), None),
+            ways(way(0), way(50)),
+            ways(way(500), way(50)),
+            ways(way(900), way(50)),
+            ways(None, way(50)),
+        ];
+        assert!(ordered.windows(2).all(|pair| pair[0].advantage() < pair[1].advantage()));
     }
 }

@@ -2,19 +2,25 @@
 //!
 //! **Rules**
 //! - Earlier batches come first; within a batch later stages come first, which frees memory.
-//! - Jobs for a backend that likes groups wait while more of their batch are on the way to it,
-//!   and no longer: what the budget holds back is not on the way.
+//! - Where decoders have engines, these come before decoding on threads, and so does preparing, of
+//!   any batch: it takes little, and tells what engines may get.
+//! - A submit to engines waits until it is full or nothing more of its first batch is on the way;
+//!   what is missing then comes from later batches.
+//! - A renderer that likes groups waits while more of the batch is on the way to it, and no longer:
+//!   what the budget holds back is not on the way.
 //! - Work that takes memory starts if it fits the budget. If nothing else of the batch that is
 //!   due can free memory, one piece of its work starts regardless (MEM-1).
 
 use crate::OnError;
-use crate::assembly::{Assembly, DecodeTask, Held, Prepare, RenderTask, Settled};
+use crate::assembly::{Assembly, DecodeTask, Held, Place, Prepare, RenderTask, Settled};
 use crate::budget::{Budget, Permit};
 use crate::feed::Feed;
 use crate::prepare::Incoming;
+use crate::route::Way;
 use crate::shared::{At, Decoding, Reading, Rendering, State};
+use forebay_core::Bytes;
 use forebay_core::order::BatchTickets;
-use forebay_core::ports::{DecodeJob, RenderJob, Request, Stop};
+use forebay_core::ports::{DecodeJob, Engines, RenderJob, Request, Stop, Token};
 use forebay_slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,22 +37,37 @@ pub(crate) enum Job {
     Render { slab: Arc<Slab>, jobs: Vec<RenderJob> },
 }
 
-/// How many jobs each backend likes at once.
+/// How backends take their work.
 #[derive(Debug)]
-pub(crate) struct Preferred {
-    pub(crate) decoders: Vec<Lanes>,
-    /// Those with engines of their own come first: they work while the threads do.
-    pub(crate) order: Vec<usize>,
+pub(crate) struct Backends {
+    /// By decoder.
+    pub(crate) engines: Vec<Option<Engines>>,
+    /// Jobs that the renderer likes at once.
     pub(crate) renderer: usize,
 }
 
-/// What a decoder takes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Lanes {
-    /// Jobs in one submit.
-    pub(crate) group: usize,
-    /// Submits at once.
-    pub(crate) submits: usize,
+impl Backends {
+    /// Threads that engines get for themselves, if there are `workers` in total. One is left for
+    /// what engines do not do.
+    pub(crate) fn engine_threads(&self, workers: usize) -> usize {
+        let wanted = self.engines.iter().flatten().map(|engines| engines.submits).sum::<usize>();
+        wanted.min(workers.saturating_sub(1))
+    }
+
+    fn have_engines(&self) -> bool {
+        self.engines.iter().any(Option::is_some)
+    }
+}
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Everything, as there is no other thread.
+    All,
+    /// Everything but submits to engines.
+    Worker,
+    /// Submits to engines and, while these cannot begin, what takes little time.
+    Engine,
 }
 
 /// A batch on its way out.
@@ -114,6 +135,12 @@ impl Run {
         budget.limit().saturating_sub(permits.map(Permit::bytes).sum()) / 4
     }
 
+    /// Names samples of the batch at `number`.
+    fn at(&self, number: usize) -> impl Fn(usize) -> At + use<> {
+        let (run, batch) = (self.id, self.first + number as u64);
+        move |sample| At { run, batch, sample }
+    }
+
     fn number(&self, at: At) -> Option<usize> {
         let number = at.batch.checked_sub(self.first)?;
         usize::try_from(number).ok().filter(|_| at.run == self.id)
@@ -121,60 +148,145 @@ impl Run {
 }
 
 impl State {
-    /// The next work for a worker.
-    pub(crate) fn pick(&mut self, preferred: &Preferred, budget: &Arc<Budget>) -> Option<Job> {
+    /// The next work for a thread.
+    pub(crate) fn pick(
+        &mut self,
+        role: Role,
+        backends: &Backends,
+        budget: &Arc<Budget>,
+    ) -> Option<Job> {
         let mut run = self.run.take()?;
-        let job = (0..run.batches.len())
-            .find_map(|number| self.pick_in(&mut run, number, preferred, budget));
+        let job = if backends.have_engines() {
+            self.pick_beside_engines(&mut run, role, backends, budget)
+        } else {
+            (0..run.batches.len()).find_map(|number| {
+                self.pick_render(&mut run, number, backends, budget)
+                    .or_else(|| self.pick_decode(&mut run, number, budget))
+                    .or_else(|| pick_prepare(&mut run, number))
+            })
+        };
+        let job = job.or_else(|| self.pick_blocked_renders(&mut run, backends, budget));
         self.run = Some(run);
         job
     }
 
-    fn pick_in(
+    fn pick_beside_engines(
+        &mut self,
+        run: &mut Run,
+        role: Role,
+        backends: &Backends,
+        budget: &Arc<Budget>,
+    ) -> Option<Job> {
+        let numbers = 0..run.batches.len();
+        if role != Role::Worker
+            && let Some(job) = self.pick_engine_decodes(run, backends, budget)
+        {
+            return Some(job);
+        }
+        let mut job = numbers.clone().find_map(|at| self.pick_render(run, at, backends, budget));
+        job = job.or_else(|| numbers.clone().find_map(|number| pick_prepare(run, number)));
+        // An image on a thread takes as long as some in an engine, which would wait.
+        if role == Role::Engine && run.batches.iter().any(|batch| engine_place(batch).is_some()) {
+            return job;
+        }
+        job.or_else(|| numbers.clone().find_map(|number| self.pick_decode(run, number, budget)))
+    }
+
+    /// A group of renders, or the last ones of the batch.
+    fn pick_render(
         &mut self,
         run: &mut Run,
         number: usize,
-        preferred: &Preferred,
+        backends: &Backends,
+        budget: &Budget,
+    ) -> Option<Job> {
+        let batch = &run.batches[number];
+        let is_last = || {
+            let under_way = batch.decode.len() + batch.decoding;
+            under_way == 0 && !self.more_to_decode(run, number, budget)
+        };
+        let waits = batch.render.len() < backends.renderer && !is_last();
+        (!waits).then(|| self.start_renders(run, number, backends.renderer))?
+    }
+
+    /// Renders of the batch that is due, if what they hold is what decoding waits for.
+    fn pick_blocked_renders(
+        &mut self,
+        run: &mut Run,
+        backends: &Backends,
+        budget: &Budget,
+    ) -> Option<Job> {
+        let waits = run.batches.front()?.decoding > 0 || self.more_to_decode(run, 0, budget);
+        (!waits).then(|| self.start_renders(run, 0, backends.renderer))?
+    }
+
+    /// Whether images of the batch are on their way to decoders.
+    fn more_to_decode(&self, run: &Run, number: usize, budget: &Budget) -> bool {
+        let batch = &run.batches[number];
+        let under_way = batch.reading + batch.preparing + batch.prepare.len();
+        let due = number == 0;
+        under_way > 0
+            || (!batch.unread.is_empty() && self.read_fits(batch, due, budget, run.spare(budget)))
+    }
+
+    /// One image for a thread.
+    fn pick_decode(&mut self, run: &mut Run, number: usize, budget: &Arc<Budget>) -> Option<Job> {
+        let batch = &mut run.batches[number];
+        let (&place, task) = batch.decode.first_key_value()?;
+        let way = task.ways.thread?;
+        let permit = decode_permit(batch, way, number == 0, budget)?;
+        let task = batch.decode.remove(&place).expect("just seen");
+        let at = run.at(number);
+        let work = vec![self.start_decode(&mut run.batches[number], task, way, permit, at)];
+        Some(self.start_decodes(way.decoder, work, &run.stop))
+    }
+
+    /// Images of one kind for engines that are idle.
+    fn pick_engine_decodes(
+        &mut self,
+        run: &mut Run,
+        backends: &Backends,
         budget: &Arc<Budget>,
     ) -> Option<Job> {
-        let due = number == 0;
-        let spare = run.spare(budget);
-        let read_fits = self.read_fits(&run.batches[number], due, budget, spare);
-        let batch = &mut run.batches[number];
-        let at = |sample| At { run: run.id, batch: run.first + number as u64, sample };
-        if batch.render.len() >= preferred.renderer {
-            return Some(self.start_renders(batch, preferred.renderer, at, &run.stop));
-        }
-        let more_to_decode = batch.reading + batch.preparing + batch.prepare.len() > 0
-            || (!batch.unread.is_empty() && read_fits);
-        for &decoder in &preferred.order {
-            let Lanes { group, submits } = preferred.decoders[decoder];
-            let waits = batch.decode[decoder].len() < group && more_to_decode;
-            if waits || self.submits[decoder] >= submits {
+        for first in 0..run.batches.len() {
+            let Some((decoder, kind)) = most_frequent_kind(&run.batches[first]) else {
                 continue;
-            }
-            let tasks = take_decodes(batch, decoder, group, due, budget);
-            if !tasks.is_empty() {
-                return Some(self.start_decodes(batch, decoder, tasks, at, &run.stop));
-            }
-        }
-        if let Some(prepare) = batch.prepare.pop_front() {
-            batch.preparing += 1;
-            let Prepare { sample, record, held } = prepare;
-            let incoming = Incoming {
-                sample,
-                record,
-                held,
-                key: run.feed.key(),
-                position: batch.tickets[sample].position,
             };
-            return Some(Job::Prepare { at: at(sample), incoming });
-        }
-        let more_to_render = more_to_decode || batch.decoding > 0;
-        if !batch.render.is_empty() && !more_to_render {
-            return Some(self.start_renders(batch, preferred.renderer, at, &run.stop));
+            let engines = backends.engines[decoder].as_ref()?;
+            if self.submits[decoder] >= engines.submits {
+                return None;
+            }
+            let group = choose(run, first, (decoder, kind), engines);
+            if !group.is_full && self.more_to_decode(run, first, budget) {
+                return None;
+            }
+            if group.is_worth_it(engines) {
+                return self.start_engine_decodes(run, decoder, &group, budget);
+            }
         }
         None
+    }
+
+    fn start_engine_decodes(
+        &mut self,
+        run: &mut Run,
+        decoder: usize,
+        group: &Group,
+        budget: &Arc<Budget>,
+    ) -> Option<Job> {
+        let mut work = Vec::new();
+        for &(number, place) in &group.images {
+            let batch = &mut run.batches[number];
+            let way = batch.decode[&place].ways.engine.expect("chosen for it");
+            let due = number == 0 && work.is_empty();
+            let Some(permit) = decode_permit(batch, way, due, budget) else {
+                break;
+            };
+            let task = batch.decode.remove(&place).expect("chosen from it");
+            let at = run.at(number);
+            work.push(self.start_decode(&mut run.batches[number], task, way, permit, at));
+        }
+        (!work.is_empty()).then(|| self.start_decodes(decoder, work, &run.stop))
     }
 
     /// Whether any work for workers waits, if only for more of its kind.
@@ -251,56 +363,59 @@ impl State {
         (due && alone) || (known && budget.fits(expected.saturating_add(spare)))
     }
 
-    fn start_decodes(
+    fn start_decode(
         &mut self,
         batch: &mut Assembly,
-        decoder: usize,
-        tasks: Vec<(DecodeTask, Permit)>,
+        task: DecodeTask,
+        way: Way,
+        footprint: Permit,
         at: impl Fn(usize) -> At,
-        stop: &Stop,
-    ) -> Job {
-        batch.decoding += tasks.len();
-        self.submits[decoder] += 1;
-        let share = tasks.len();
-        let started = Instant::now();
-        let jobs = tasks
-            .into_iter()
-            .map(|(task, footprint)| {
-                let token = self.token();
-                let region = task.plan.region;
-                let decoding = Decoding {
-                    at: at(task.sample),
-                    field: task.field,
-                    bytes: task.bytes.len() as u64,
-                    meta: Arc::clone(&task.meta),
-                    plan: Arc::clone(&task.plan),
-                    held: Held { _record: task.held, _pixels: footprint },
-                    route: task.route,
-                    started,
-                    share,
-                };
-                self.decodes.insert(token, decoding);
-                DecodeJob {
-                    token,
-                    bytes: task.bytes,
-                    meta: task.meta,
-                    region,
-                    channels: usize::from(task.plan.write.channels),
-                    stop: stop.clone(),
-                }
-            })
-            .collect();
-        Job::Decode { decoder, jobs }
+    ) -> (Token, Decoding, Bytes) {
+        batch.decoding += 1;
+        let decoding = Decoding {
+            at: at(task.sample),
+            field: task.field,
+            bytes: task.bytes.len() as u64,
+            meta: task.meta,
+            plan: task.plan,
+            held: Held { _record: task.held, _pixels: footprint },
+            decoder: way.decoder,
+            started: Instant::now(),
+            share: 1,
+        };
+        (self.token(), decoding, task.bytes)
     }
 
-    fn start_renders(
+    fn start_decodes(
         &mut self,
-        batch: &mut Assembly,
-        group: usize,
-        at: impl Fn(usize) -> At,
+        decoder: usize,
+        work: Vec<(Token, Decoding, Bytes)>,
         stop: &Stop,
     ) -> Job {
+        self.submits[decoder] += 1;
+        let share = work.len();
+        let jobs = work.into_iter().map(|(token, decoding, bytes)| {
+            let job = DecodeJob {
+                token,
+                bytes,
+                meta: Arc::clone(&decoding.meta),
+                region: decoding.plan.region,
+                channels: usize::from(decoding.plan.write.channels),
+                stop: stop.clone(),
+            };
+            self.decodes.insert(token, Decoding { share, ..decoding });
+            job
+        });
+        Job::Decode { decoder, jobs: jobs.collect() }
+    }
+
+    fn start_renders(&mut self, run: &mut Run, number: usize, group: usize) -> Option<Job> {
+        let at = run.at(number);
+        let batch = &mut run.batches[number];
         let share = batch.render.len().min(group);
+        if share == 0 {
+            return None;
+        }
         batch.rendering += share;
         let started = Instant::now();
         let tasks: Vec<RenderTask> = batch.render.drain(..share).collect();
@@ -325,32 +440,90 @@ impl State {
                     meta: task.meta,
                     plan: task.plan,
                     slot,
-                    stop: stop.clone(),
+                    stop: run.stop.clone(),
                 }
             })
             .collect();
-        Job::Render { slab: batch.slab(), jobs }
+        Some(Job::Render { slab: batch.slab(), jobs })
     }
 }
 
-/// Decodes of one group that fit the budget, each with its permit.
-fn take_decodes(
-    batch: &mut Assembly,
-    decoder: usize,
-    group: usize,
-    due: bool,
-    budget: &Arc<Budget>,
-) -> Vec<(DecodeTask, Permit)> {
-    let mut tasks = Vec::new();
-    while tasks.len() < group
-        && let Some(task) = batch.decode[decoder].front()
-    {
-        let nothing_frees = batch.decoding + batch.rendering + batch.render.len() == 0;
-        let forced = due && tasks.is_empty() && nothing_frees;
-        let Some(permit) = budget.take(task.footprint, forced) else {
-            break;
-        };
-        tasks.extend(batch.decode[decoder].pop_front().map(|task| (task, permit)));
+fn pick_prepare(run: &mut Run, number: usize) -> Option<Job> {
+    let batch = &mut run.batches[number];
+    let Prepare { sample, record, held } = batch.prepare.pop_front()?;
+    batch.preparing += 1;
+    let incoming = Incoming {
+        sample,
+        record,
+        held,
+        key: run.feed.key(),
+        position: batch.tickets[sample].position,
+        index: batch.samples[sample].index(),
+    };
+    Some(Job::Prepare { at: run.at(number)(sample), incoming })
+}
+
+/// The image for which an engine is most worth, if any may go to one.
+fn engine_place(batch: &Assembly) -> Option<Place> {
+    let (place, task) = batch.decode.last_key_value()?;
+    task.ways.engine.map(|_| *place)
+}
+
+/// Decoder and kind of most of the images that may go to engines.
+fn most_frequent_kind(batch: &Assembly) -> Option<(usize, u64)> {
+    let mut kinds: Vec<((usize, u64), usize)> = Vec::new();
+    for way in batch.decode.values().filter_map(|task| task.ways.engine) {
+        let kind = (way.decoder, way.kind);
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((kind, 1)),
+        }
     }
-    tasks
+    kinds.into_iter().max_by_key(|(_, count)| *count).map(|(kind, _)| kind)
+}
+
+/// Images of one kind that may go into one submit, by batch.
+#[derive(Debug, Default)]
+struct Group {
+    images: Vec<(usize, Place)>,
+    /// More would not make engines busier.
+    is_full: bool,
+    /// No thread can decode some of them.
+    is_theirs: bool,
+}
+
+impl Group {
+    /// A submit takes some time of its own: few images are left to threads.
+    fn is_worth_it(&self, engines: &Engines) -> bool {
+        self.is_full || self.is_theirs || self.images.len() >= engines.jobs.div_ceil(4)
+    }
+}
+
+/// Images of one kind for one submit, those first for which engines are most worth, from the batch
+/// at `first` and, as far as there is room, from later ones.
+fn choose(run: &Run, first: usize, kind: (usize, u64), engines: &Engines) -> Group {
+    let mut group = Group::default();
+    let mut cost = 0;
+    for (number, batch) in run.batches.iter().enumerate().skip(first) {
+        for (&place, task) in batch.decode.iter().rev() {
+            let Some(way) = task.ways.engine else { break };
+            if (way.decoder, way.kind) != kind {
+                continue;
+            }
+            group.is_theirs |= task.ways.thread.is_none();
+            group.images.push((number, place));
+            cost += way.cost;
+            group.is_full = group.images.len() >= engines.jobs || cost >= engines.cost.0;
+            if group.is_full {
+                return group;
+            }
+        }
+    }
+    group
+}
+
+/// Memory for decoding one image of the batch.
+fn decode_permit(batch: &Assembly, way: Way, due: bool, budget: &Arc<Budget>) -> Option<Permit> {
+    let nothing_frees = batch.decoding + batch.rendering + batch.render.len() == 0;
+    budget.take(way.footprint, due && nothing_frees)
 }

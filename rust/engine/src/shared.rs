@@ -6,8 +6,7 @@
 use crate::assembly::{FieldInfo, Held};
 use crate::budget::{Budget, Permit};
 use crate::pipeline::Progress;
-use crate::route::{Route, Routes};
-use crate::scheduler::{Preferred, Run};
+use crate::scheduler::{Backends, Run};
 use crate::stats::StageStats;
 use crate::{EngineConfig, Error, Stats};
 use forebay_core::ports::Token;
@@ -44,7 +43,7 @@ pub(crate) struct Decoding {
     pub(crate) meta: Arc<ImageMeta>,
     pub(crate) plan: Arc<ImagePlan>,
     pub(crate) held: Held,
-    pub(crate) route: Route,
+    pub(crate) decoder: usize,
     pub(crate) started: Instant,
     pub(crate) share: usize,
 }
@@ -84,6 +83,8 @@ pub(crate) struct State {
     pub(crate) failed: Option<Error>,
     pub(crate) closed: bool,
     pub(crate) idle_workers: usize,
+    /// Threads of engines.
+    pub(crate) idle_engines: usize,
     pub(crate) idle_readers: usize,
     /// Threads that have not ended.
     pub(crate) alive: usize,
@@ -127,12 +128,13 @@ impl State {
 pub(crate) struct Shared {
     pub(crate) config: EngineConfig,
     pub(crate) fields: Vec<FieldInfo>,
-    pub(crate) preferred: Preferred,
+    pub(crate) backends: Backends,
     pub(crate) budget: Arc<Budget>,
-    pub(crate) routes: Routes,
     state: Mutex<State>,
     /// Workers wait here for jobs.
     pub(crate) work: Condvar,
+    /// Threads of engines wait here for theirs.
+    pub(crate) engines: Condvar,
     /// I/O threads wait here for requests.
     pub(crate) read: Condvar,
     /// `next` waits here for the batch that is due.
@@ -142,22 +144,17 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        config: EngineConfig,
-        fields: Vec<FieldInfo>,
-        preferred: Preferred,
-        routes: Routes,
-    ) -> Self {
-        let submits = vec![0; preferred.decoders.len()];
-        let decoders = vec![StageStats::default(); preferred.decoders.len()];
+    pub(crate) fn new(config: EngineConfig, fields: Vec<FieldInfo>, backends: Backends) -> Self {
+        let submits = vec![0; backends.engines.len()];
+        let decoders = vec![StageStats::default(); backends.engines.len()];
         Self {
             config,
             fields,
-            preferred,
+            backends,
             budget: Budget::new(config.memory_budget),
-            routes,
             state: Mutex::new(State { submits, decoders, ..State::default() }),
             work: Condvar::new(),
+            engines: Condvar::new(),
             read: Condvar::new(),
             ready: Condvar::new(),
             ended: Condvar::new(),
@@ -171,8 +168,9 @@ impl Shared {
     /// Wakes whoever can go on after a change of the state. One thread is enough: whoever finds
     /// work wakes the next one.
     pub(crate) fn wake(&self, state: &State) {
-        if state.idle_workers > 0 && state.queued() {
+        if state.idle_workers + state.idle_engines > 0 && state.queued() {
             self.work.notify_one();
+            self.engines.notify_one();
         }
         let room = state.ahead() < self.config.read_ahead;
         if state.idle_readers > 0 && room && state.unread() > 0 {
@@ -185,6 +183,7 @@ impl Shared {
 
     pub(crate) fn wake_all(&self) {
         self.work.notify_all();
+        self.engines.notify_all();
         self.read.notify_all();
         self.ready.notify_all();
     }

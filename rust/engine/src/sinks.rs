@@ -8,9 +8,7 @@ use crate::assembly::{Assembly, Prepare, RenderTask, Settled};
 use crate::prepare::{Prepared, Times};
 use crate::shared::{At, Shared, State};
 use forebay_core::Record;
-use forebay_core::ports::{
-    DecodeSink, Fault, Pixels, RecordSink, RenderReport, RenderSink, Slot, Token,
-};
+use forebay_core::ports::{DecodeSink, Decoded, Fault, RecordSink, RenderSink, Rendered, Token};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -57,7 +55,7 @@ impl RecordSink for Shared {
         state.records_seen += 1;
         let time = shared_time(reading.started, reading.share);
         state.stats.read.add(cost, time);
-        self.advance(state, reading.at, |batch| {
+        let settled = self.advance(&mut state, reading.at, |batch| {
             batch.reading -= 1;
             let sample = reading.at.sample;
             match record {
@@ -72,68 +70,77 @@ impl RecordSink for Shared {
                 Err(fault) => batch.samples[sample].fail(0, fault),
             }
         });
+        self.go_on(state, settled);
     }
 }
 
 impl DecodeSink for Shared {
-    fn decoded(&self, token: Token, pixels: Result<Pixels, Fault>) {
+    fn decoded(&self, done: Vec<Decoded>) {
+        // Dropped without the lock.
+        let mut unwanted = Vec::new();
+        let mut settled = Vec::new();
         let mut state = self.lock();
-        let Some(decoding) = state.decodes.remove(&token) else {
-            return;
-        };
-        let time = shared_time(decoding.started, decoding.share);
-        state.stats.decode.add(decoding.bytes, time);
-        let decoder = decoding.route.decoder;
-        state.decoders[decoder].add(decoding.bytes, time);
-        // A call that was not full says little about one that is.
-        if 2 * decoding.share >= self.preferred.decoders[decoder].group {
-            self.routes.took(decoding.route, time);
-        }
-        self.advance(state, decoding.at, |batch| {
-            batch.decoding -= 1;
-            let sample = decoding.at.sample;
-            match pixels {
-                Ok(pixels) => batch.render.push_back(RenderTask {
-                    sample,
-                    field: decoding.field,
-                    pixels,
-                    meta: decoding.meta,
-                    plan: decoding.plan,
-                    held: decoding.held,
-                }),
-                Err(fault) => {
-                    batch.samples[sample].outstanding -= 1;
-                    batch.samples[sample].fail(decoding.field, fault);
+        for Decoded { token, pixels } in done {
+            let Some(decoding) = state.decodes.remove(&token) else {
+                unwanted.push(pixels);
+                continue;
+            };
+            let time = shared_time(decoding.started, decoding.share);
+            state.stats.decode.add(decoding.bytes, time);
+            state.decoders[decoding.decoder].add(decoding.bytes, time);
+            settled.extend(self.advance(&mut state, decoding.at, |batch| {
+                batch.decoding -= 1;
+                let sample = decoding.at.sample;
+                match pixels {
+                    Ok(pixels) => batch.render.push_back(RenderTask {
+                        sample,
+                        field: decoding.field,
+                        pixels,
+                        meta: decoding.meta,
+                        plan: decoding.plan,
+                        held: decoding.held,
+                    }),
+                    Err(fault) => {
+                        batch.samples[sample].outstanding -= 1;
+                        batch.samples[sample].fail(decoding.field, fault);
+                    }
                 }
-            }
-        });
+            }));
+        }
+        self.go_on(state, settled);
     }
 }
 
 impl RenderSink for Shared {
-    fn rendered(&self, token: Token, slot: Box<dyn Slot>, outcome: Result<RenderReport, Fault>) {
+    fn rendered(&self, done: Vec<Rendered>) {
+        let mut unwanted = Vec::new();
+        let mut settled = Vec::new();
         let mut state = self.lock();
-        let Some(rendering) = state.renders.remove(&token) else {
-            return;
-        };
-        let time = shared_time(rendering.started, rendering.share);
-        state.stats.render.add(self.fields[rendering.field].item as u64, time);
-        if let Ok(report) = &outcome {
-            state.stats.passes += u64::from(report.passes);
-            state.stats.intermediate_bytes += report.intermediate_bytes;
-            state.stats.warnings += u64::from(report.warnings);
-        }
-        let held = rendering.held;
-        self.advance(state, rendering.at, |batch| {
-            batch.rendering -= 1;
-            drop(held);
-            let sample = &mut batch.samples[rendering.at.sample];
-            sample.slots[rendering.field] = Some(slot);
-            sample.outstanding -= 1;
-            if let Err(fault) = outcome {
-                sample.fail(rendering.field, fault);
+        for Rendered { token, slot, outcome } in done {
+            let Some(rendering) = state.renders.remove(&token) else {
+                unwanted.push(slot);
+                continue;
+            };
+            let time = shared_time(rendering.started, rendering.share);
+            state.stats.render.add(self.fields[rendering.field].item as u64, time);
+            if let Ok(report) = &outcome {
+                state.stats.passes += u64::from(report.passes);
+                state.stats.intermediate_bytes += report.intermediate_bytes;
+                state.stats.warnings += u64::from(report.warnings);
             }
-        });
+            let held = rendering.held;
+            settled.extend(self.advance(&mut state, rendering.at, |batch| {
+                batch.rendering -= 1;
+                drop(held);
+                let sample = &mut batch.samples[rendering.at.sample];
+                sample.slots[rendering.field] = Some(slot);
+                sample.outstanding -= 1;
+                if let Err(fault) = outcome {
+                    sample.fail(rendering.field, fault);
+                }
+            }));
+        }
+        self.go_on(state, settled);
     }
 }
 
@@ -143,7 +150,7 @@ impl Shared {
         let mut state = self.lock();
         state.stats.probe.merge(&times.probe);
         state.stats.plan.merge(&times.plan);
-        self.advance(state, at, |batch| {
+        let settled = self.advance(&mut state, at, |batch| {
             batch.preparing -= 1;
             let sample = &mut batch.samples[at.sample];
             sample.outstanding -= 1;
@@ -152,49 +159,54 @@ impl Shared {
                     sample.size = prepared.size;
                     sample.elements = prepared.elements;
                     sample.outstanding += prepared.images.len();
-                    for task in prepared.images {
-                        batch.decode[task.route.decoder].push_back(task);
-                    }
+                    prepared.images.into_iter().for_each(|task| batch.push_decode(task));
                 }
                 Err(fault) => sample.fail(0, fault),
             }
         });
+        self.go_on(state, settled);
     }
 
     /// Applies `change` to the batch that `at` names, and settles the sample if nothing of it is
-    /// under way any more. The permits that `change` owns are given back before others are woken.
+    /// under way any more; what `change` owns is dropped in any case.
     fn advance(
         &self,
-        mut state: MutexGuard<'_, State>,
+        state: &mut State,
         at: At,
         change: impl FnOnce(&mut Assembly),
-    ) {
-        let mut settled = None;
-        if let Some(run) = &mut state.run
-            && let Some(batch) = run.batch(at)
-        {
-            change(batch);
-            if batch.samples[at.sample].outstanding == 0 {
-                settled = run.settle(at, self.config.on_error);
-            }
-        } else {
-            drop(change);
+    ) -> Option<(At, Settled)> {
+        let run = state.run.as_mut()?;
+        let batch = run.batch(at)?;
+        change(batch);
+        if batch.samples[at.sample].outstanding > 0 {
+            return None;
         }
-        self.wake(&state);
-        drop(state);
-        if let Some(settled) = settled {
-            self.write(at, settled);
-        }
+        Some((at, run.settle(at, self.config.on_error)?))
     }
 
-    fn write(&self, at: At, settled: Settled) {
-        let result = settled.write(&self.fields);
-        if let Err(error) = result {
-            return self.fail(Error::Slab(error));
+    /// Wakes whoever can go on, and does settled samples' last writes without the lock.
+    fn go_on(
+        &self,
+        state: MutexGuard<'_, State>,
+        settled: impl IntoIterator<Item = (At, Settled)>,
+    ) {
+        self.wake(&state);
+        drop(state);
+        let mut written = Vec::new();
+        for (at, settled) in settled {
+            if let Err(error) = settled.write(&self.fields) {
+                return self.fail(Error::Slab(error));
+            }
+            written.push(at);
+        }
+        if written.is_empty() {
+            return;
         }
         let mut state = self.lock();
-        if let Some(batch) = state.run.as_mut().and_then(|run| run.batch(at)) {
-            batch.open -= 1;
+        for at in written {
+            if let Some(batch) = state.run.as_mut().and_then(|run| run.batch(at)) {
+                batch.open -= 1;
+            }
         }
         self.wake(&state);
     }

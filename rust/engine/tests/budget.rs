@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Delivered, Setup, drain, next_batch};
+use common::{Delivered, Setup, drain, engines, next_batch};
 use forebay_core::ErrorKind;
 use forebay_engine::Next;
 use forebay_engine::testing::{BatchRenderer, Delivery, FakeDecoder, FakeRenderer, PixelRoute};
@@ -74,13 +74,16 @@ fn reads_stay_within_the_batches_in_flight() {
 }
 
 #[test]
-fn backends_that_like_groups_get_them_but_never_wait_for_more_than_a_batch() {
-    let decoder = Arc::new(FakeDecoder { group: 1_000, ..FakeDecoder::new(PixelRoute::Host) });
+fn backends_that_like_groups_get_them_but_do_not_wait_for_the_next_batch() {
+    let decoder = Arc::new(FakeDecoder {
+        engines: Some(engines(1_000)),
+        ..FakeDecoder::new(PixelRoute::Host)
+    });
     let renderer = Arc::new(BatchRenderer::new(1_000, Duration::ZERO));
     let mut setup = setup(1 << 30).renderer(Arc::clone(&renderer) as _);
     setup.decoders = vec![Arc::clone(&decoder) as _];
     setup.epoch(0);
-    assert_eq!(decoder.largest.load(Ordering::Relaxed), 4 * 3);
+    assert!(decoder.largest.load(Ordering::Relaxed) >= 4 * 3);
     assert_eq!(renderer.largest(), 4 * 3);
 }
 
@@ -143,7 +146,7 @@ fn a_failed_allocation_is_an_error_only_for_the_batch_that_is_due() {
 #[test]
 fn reads_leave_room_for_pixels() {
     let decoder = Arc::new(FakeDecoder {
-        group: 2,
+        engines: Some(engines(2)),
         footprint: FOOTPRINT,
         ..FakeDecoder::new(PixelRoute::Host)
     });

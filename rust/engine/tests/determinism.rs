@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::Setup;
+use common::{Setup, engines};
 use forebay_core::ports::{Decoder, Renderer};
 use forebay_engine::OnError;
 use forebay_engine::testing::{
@@ -21,7 +21,11 @@ fn uneven(route: PixelRoute) -> FakeDecoder {
 
 /// One decoder for images of an even number of bytes, one that likes groups for the others.
 fn split() -> Vec<Arc<dyn Decoder>> {
-    let grouped = FakeDecoder { only: Some(1), group: 3, ..FakeDecoder::new(PixelRoute::Host) };
+    let grouped = FakeDecoder {
+        only: Some(1),
+        engines: Some(engines(3)),
+        ..FakeDecoder::new(PixelRoute::Host)
+    };
     vec![Arc::new(uneven(PixelRoute::Fused)), Arc::new(grouped)]
 }
 

@@ -3,48 +3,85 @@
 
 mod common;
 
-use common::{Setup, next_batch};
+use common::{Setup, engines};
+use forebay_core::ports::{Cost, Engines};
 use forebay_engine::OnError;
 use forebay_engine::testing::{Bad, FakeDecoder, Pace, PixelRoute};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-fn decoder(lanes: Option<usize>, pace: Pace) -> Arc<FakeDecoder> {
-    Arc::new(FakeDecoder { lanes, pace, ..FakeDecoder::new(PixelRoute::Host) })
+const PACE: Pace = Pace::Uneven(Duration::from_micros(300));
+
+fn decoder(engines: Option<Engines>) -> FakeDecoder {
+    FakeDecoder { engines, pace: PACE, ..FakeDecoder::new(PixelRoute::Host) }
+}
+
+/// Batches of four records of three images, and a decoder of either class.
+fn both(len: u64, engine: FakeDecoder) -> (Setup, [Arc<FakeDecoder>; 2]) {
+    let decoders = [Arc::new(decoder(None)), Arc::new(engine)];
+    let mut setup = Setup::new(len).workers(3);
+    setup.decoders = decoders.iter().map(|decoder| Arc::clone(decoder) as _).collect();
+    (setup, decoders)
+}
+
+fn count(counter: &AtomicUsize) -> usize {
+    counter.load(Ordering::Relaxed)
 }
 
 #[test]
-fn images_go_where_they_are_done_first_and_change_nothing_there() {
-    let pace = Pace::Uneven(Duration::from_micros(300));
-    let (threads, engine) = (decoder(None, pace), decoder(Some(1), pace));
-    let mut setup = Setup::new(200).workers(3);
-    setup.decoders = vec![Arc::clone(&threads) as _, Arc::clone(&engine) as _];
-    let delivered = setup.epoch(0);
-    assert_eq!(delivered, Setup::new(200).epoch(0), "ORD-1");
-    let [by_threads, by_engine] =
-        [&threads, &engine].map(|decoder| decoder.decoded.load(Ordering::Relaxed));
-    assert_eq!(by_threads + by_engine, 3 * 200);
-    // Three threads do three times what one lane does; queues are in whole images.
-    assert!(by_engine > 3 * 20 && by_threads > by_engine, "{by_threads} and {by_engine}");
-    assert_eq!(engine.submits[1].load(Ordering::Relaxed), 1, "one lane takes one submit at once");
-}
-
-#[test]
-fn decoders_share_the_work_again_after_an_epoch_was_broken_off() {
-    let (one, other) = (decoder(Some(1), Pace::Fast), decoder(Some(1), Pace::Fast));
-    let mut setup = Setup::new(400).workers(2);
-    setup.decoders = vec![Arc::clone(&one) as _, Arc::clone(&other) as _];
-    let pipeline = setup.open();
-    for epoch in 0..40 {
-        pipeline.start_epoch(epoch, 0).unwrap();
-        next_batch(&pipeline).unwrap();
+fn threads_and_engines_share_the_work_and_change_nothing() {
+    let (setup, [threads, engine]) = both(200, decoder(Some(engines(2))));
+    assert_eq!(setup.epoch(0), Setup::new(200).epoch(0), "ORD-1");
+    assert_eq!(count(&threads.decoded) + count(&engine.decoded), 3 * 200);
+    // Two threads, and one engine with a thread of its own.
+    for decoder in [&threads, &engine] {
+        assert!(count(&decoder.decoded) > 3 * 20, "{}", count(&decoder.decoded));
     }
-    let before = [&one, &other].map(|decoder| decoder.decoded.load(Ordering::Relaxed));
-    pipeline.start_epoch(40, 0).unwrap();
-    while next_batch(&pipeline).is_some() {}
-    let after = [&one, &other].map(|decoder| decoder.decoded.load(Ordering::Relaxed));
-    assert!(before.iter().zip(after).all(|(before, after)| after > before + 100), "{after:?}");
+    assert_eq!(count(&engine.submits[1]), 1, "one submit at once");
+    assert_eq!(count(&engine.largest), 2);
+}
+
+#[test]
+fn a_share_is_kept_and_says_which_images() {
+    let taken = |share| {
+        let (mut setup, [threads, engine]) = both(200, decoder(Some(engines(4))));
+        setup.config.engine_share = Some(share);
+        assert_eq!(setup.epoch(0), Setup::new(200).epoch(0));
+        (count(&threads.decoded), count(&engine.decoded))
+    };
+    assert_eq!(taken(0.0), (600, 0));
+    assert_eq!(taken(1.0), (0, 600));
+    let (threads, engine) = taken(0.8);
+    assert!((475..=485).contains(&engine), "{engine} by engines, {threads} by threads");
+    assert_eq!(taken(0.8), (threads, engine), "no speed matters");
+}
+
+#[test]
+fn a_submit_holds_one_kind_also_across_batches() {
+    let engine = FakeDecoder { kinds: 2, only: Some(1), ..decoder(Some(engines(16))) };
+    let (mut setup, [threads, engine]) = both(400, engine);
+    setup.config.engine_share = Some(1.0);
+    setup.epoch(0);
+    assert_eq!(count(&engine.mixed), 0);
+    assert!(count(&engine.largest) > 12, "{} of one batch's twelve", count(&engine.largest));
+    assert!(count(&threads.decoded) > 0, "half of the images are not the engine's");
+}
+
+#[test]
+fn a_costly_submit_is_full_early() {
+    let engines = Engines { cost: Cost(6), ..engines(100) };
+    let (mut setup, [_, engine]) = both(200, decoder(Some(engines)));
+    setup.config.engine_share = Some(1.0);
+    setup.epoch(0);
+    assert_eq!(count(&engine.largest), 3, "two each");
+}
+
+#[test]
+fn few_images_are_left_to_threads() {
+    let (setup, [threads, engine]) = both(200, decoder(Some(engines(1_000))));
+    setup.epoch(0);
+    assert_eq!((count(&threads.decoded), count(&engine.decoded)), (600, 0));
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub mod uniform_jpeg;
 
 use forebay_codec::{CpuBackend, Error, Level, Options, decode_into, decoded_size, probe};
 use forebay_core::ports::{
-    Fault, Pixels, RenderJob, RenderReport, RenderSink, Renderer, Slot, SlotMemory, Stop, Token,
+    Fault, Pixels, RenderJob, RenderReport, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stop,
 };
 use forebay_core::{
     Axis, Bytes, DType, ImagePlan, Layout, Limits, Orientation, Pass, Region, Size, Taps, Write,
@@ -233,9 +233,11 @@ type Outcome = (Vec<u8>, Result<RenderReport, Fault>);
 struct Collect(Mutex<Vec<Outcome>>);
 
 impl RenderSink for Collect {
-    fn rendered(&self, _: Token, mut slot: Box<dyn Slot>, outcome: Result<RenderReport, Fault>) {
-        let SlotMemory::Host(bytes) = slot.memory() else { panic!("a host slot") };
-        self.0.lock().unwrap().push((bytes.to_vec(), outcome));
+    fn rendered(&self, done: Vec<Rendered>) {
+        for Rendered { mut slot, outcome, .. } in done {
+            let SlotMemory::Host(bytes) = slot.memory() else { panic!("a host slot") };
+            self.0.lock().unwrap().push((bytes.to_vec(), outcome));
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Device, Stream};
 use crate::Error;
 use cudarc::driver::sys::{CUevent, CUevent_flags, CUresult};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How [`Event::synchronize`] waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub enum Wait {
 pub struct Event {
     device: Arc<Device>,
     handle: CUevent,
+    /// Known to have come; the driver, which has one lock for all threads, need not be asked again.
+    come: AtomicBool,
 }
 
 // SAFETY: the driver takes calls on an event from any thread, several at once.
@@ -47,19 +50,21 @@ impl Event {
                 "creating an event on {device}"
             )
         }?;
-        Ok(Self { device: Arc::clone(device), handle })
+        Ok(Self { device: Arc::clone(device), handle, come: AtomicBool::new(false) })
     }
 
     pub(super) fn handle(&self) -> CUevent {
         self.handle
     }
 
-    /// Stands from here on for all that was submitted to the stream so far.
+    /// Stands from here on for all that was submitted to the stream so far. Nobody asks or waits
+    /// meanwhile.
     ///
     /// # Errors
     /// What the driver says, as for a stream of another device.
     pub fn record(&self, stream: &Stream) -> Result<(), Error> {
         let device = &self.device;
+        self.come.store(false, Ordering::Release);
         let _current = device.enter()?;
         // SAFETY: both handles live, their owners are borrowed.
         unsafe {
@@ -76,6 +81,9 @@ impl Event {
     /// # Errors
     /// What the driver says, which may be the failure of a kernel submitted earlier.
     pub fn query(&self) -> Result<bool, Error> {
+        if self.come.load(Ordering::Acquire) {
+            return Ok(true);
+        }
         let device = &self.device;
         let _current = device.enter()?;
         let driver = device.driver();
@@ -85,6 +93,7 @@ impl Event {
             return Ok(false);
         }
         driver.check("cuEventQuery", code, format_args!("asking an event of {device}"))?;
+        self.come.store(true, Ordering::Release);
         Ok(true)
     }
 
@@ -93,6 +102,9 @@ impl Event {
     /// # Errors
     /// As [`Event::query`].
     pub fn synchronize(&self) -> Result<(), Error> {
+        if self.come.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let device = &self.device;
         let _current = device.enter()?;
         // SAFETY: the handle lives while `self` does.
@@ -102,7 +114,9 @@ impl Event {
                 cuEventSynchronize(self.handle),
                 "waiting for an event of {device}"
             )
-        }
+        }?;
+        self.come.store(true, Ordering::Release);
+        Ok(())
     }
 }
 

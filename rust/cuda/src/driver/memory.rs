@@ -188,6 +188,11 @@ impl PinnedBuffer {
         Ok(Self { device: Arc::clone(device), pointer, len })
     }
 
+    /// The first byte, for those who share the memory.
+    pub(crate) fn pointer(&self) -> NonNull<u8> {
+        self.pointer
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `self` owns `len` initialised bytes; whoever started a copy into them promised

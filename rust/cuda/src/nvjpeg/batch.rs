@@ -1,6 +1,5 @@
 //! Many images decoded by one call: the way to the JPEG engines.
 
-use super::handle::OutputFormat;
 use super::sys::call;
 use super::{Handle, NvJpeg};
 use crate::Error;
@@ -9,8 +8,8 @@ use nvjpeg_sys::{nvjpegImage_t, nvjpegJpegState_t};
 use std::ffi::c_int;
 use std::sync::Arc;
 
-/// Where an image is written: an address on the device and a pitch in bytes for each channel; 0 for
-/// those that the format does not have.
+/// Where an image is written: an address on the device and a pitch in bytes for each component; 0
+/// for those that it does not have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Image {
     /// Addresses of the first rows.
@@ -57,27 +56,23 @@ impl BatchState {
         Ok(Self { handle: Arc::clone(handle), raw, batch_size: 0 })
     }
 
-    /// Makes it ready for batches of exactly `batch_size` images; `cpu_threads` matters to
-    /// backends that decode Huffman codes on the host.
+    /// Makes it ready for batches of exactly `batch_size` images, each to its components.
     ///
     /// # Errors
     /// What nvJPEG says.
-    pub fn initialize(
-        &mut self,
-        batch_size: usize,
-        cpu_threads: usize,
-        format: OutputFormat,
-    ) -> Result<(), Error> {
+    pub fn initialize(&mut self, batch_size: usize) -> Result<(), Error> {
         let handle = &self.handle;
         let _current = handle.enter()?;
         self.batch_size = 0;
-        let (size, threads) = (count(batch_size)?, count(cpu_threads)?);
+        let size = count(batch_size)?;
+        // Huffman codes are the engines', too: threads have nothing to do.
+        let (threads, format) = (1, nvjpeg_sys::nvjpegOutputFormat_t_NVJPEG_OUTPUT_YUV);
         // SAFETY: both handles live: `self` holds them.
         unsafe {
             call!(
                 handle.nvjpeg(),
-                nvjpegDecodeBatchedInitialize(handle.raw(), self.raw, size, threads, format.raw()),
-                "preparing batches of {batch_size} as {format:?}"
+                nvjpegDecodeBatchedInitialize(handle.raw(), self.raw, size, threads, format),
+                "preparing batches of {batch_size}"
             )
         }?;
         self.batch_size = batch_size;

@@ -4,56 +4,23 @@ use super::NvJpeg;
 use super::sys::call;
 use crate::Error;
 use crate::driver::{Current, Device};
-use nvjpeg_sys::{nvjpegBackend_t, nvjpegHandle_t, nvjpegOutputFormat_t};
+use nvjpeg_sys::{nvjpegBackend_t, nvjpegHandle_t};
 use std::sync::Arc;
 
 /// What decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// nvJPEG chooses.
+    /// nvJPEG chooses; opens on every device.
     Default,
-    /// Huffman decoding on the host's cores.
-    Hybrid,
-    /// Huffman decoding on the GPU's cores.
-    GpuHybrid,
     /// The JPEG engines of A100, H100 and later; baseline only.
     Hardware,
 }
 
 impl Backend {
-    pub(super) fn raw(self) -> nvjpegBackend_t {
+    fn raw(self) -> nvjpegBackend_t {
         match self {
             Self::Default => nvjpeg_sys::nvjpegBackend_t_NVJPEG_BACKEND_DEFAULT,
-            Self::Hybrid => nvjpeg_sys::nvjpegBackend_t_NVJPEG_BACKEND_HYBRID,
-            Self::GpuHybrid => nvjpeg_sys::nvjpegBackend_t_NVJPEG_BACKEND_GPU_HYBRID,
             Self::Hardware => nvjpeg_sys::nvjpegBackend_t_NVJPEG_BACKEND_HARDWARE,
-        }
-    }
-}
-
-/// What is written: planes have a channel each, interleaved pixels lie in the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputFormat {
-    /// The file's components as they are, each at its own size.
-    Unchanged,
-    /// Luma and chroma, each at its own size.
-    Yuv,
-    /// Luma alone.
-    Luma,
-    /// Red, green and blue planes.
-    Rgb,
-    /// Red, green and blue interleaved.
-    RgbInterleaved,
-}
-
-impl OutputFormat {
-    pub(super) fn raw(self) -> nvjpegOutputFormat_t {
-        match self {
-            Self::Unchanged => nvjpeg_sys::nvjpegOutputFormat_t_NVJPEG_OUTPUT_UNCHANGED,
-            Self::Yuv => nvjpeg_sys::nvjpegOutputFormat_t_NVJPEG_OUTPUT_YUV,
-            Self::Luma => nvjpeg_sys::nvjpegOutputFormat_t_NVJPEG_OUTPUT_Y,
-            Self::Rgb => nvjpeg_sys::nvjpegOutputFormat_t_NVJPEG_OUTPUT_RGB,
-            Self::RgbInterleaved => nvjpeg_sys::nvjpegOutputFormat_t_NVJPEG_OUTPUT_RGBI,
         }
     }
 }
@@ -65,15 +32,6 @@ pub struct Engines {
     pub count: u32,
     /// Images that each decodes at once.
     pub cores_per_engine: u32,
-}
-
-/// What a file's header says, as nvJPEG reads it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
-    /// Width and height of each component.
-    pub components: Vec<(u32, u32)>,
-    /// nvJPEG's number for the chroma subsampling, -1 if it knows none.
-    pub subsampling: i32,
 }
 
 /// nvJPEG on one device. Calls on what it makes may come from several threads, each with a state
@@ -156,42 +114,6 @@ impl Handle {
             format_args!("counting JPEG engines of {}", self.device),
         )?;
         Ok(Some(engines))
-    }
-
-    /// Reads a header on the host.
-    ///
-    /// # Errors
-    /// What nvJPEG says of the data.
-    pub fn header(&self, encoded: &[u8]) -> Result<Header, Error> {
-        let _current = self.enter()?;
-        let (mut count, mut subsampling) = (0, 0);
-        let (mut widths, mut heights) = ([0; 4], [0; 4]);
-        // SAFETY: the data and all results live for the call; nvJPEG writes at most
-        // NVJPEG_MAX_COMPONENT, four, sizes.
-        unsafe {
-            call!(
-                self.nvjpeg,
-                nvjpegGetImageInfo(
-                    self.raw,
-                    encoded.as_ptr(),
-                    encoded.len(),
-                    &raw mut count,
-                    &raw mut subsampling,
-                    widths.as_mut_ptr(),
-                    heights.as_mut_ptr(),
-                ),
-                "reading a header of {} bytes",
-                encoded.len()
-            )
-        }?;
-        let number = |n: i32| u32::try_from(n).unwrap_or(0);
-        let components = widths.iter().zip(heights).take(usize::try_from(count).unwrap_or(0));
-        Ok(Header {
-            components: components
-                .map(|(&width, height)| (number(width), number(height)))
-                .collect(),
-            subsampling,
-        })
     }
 }
 

@@ -1,24 +1,19 @@
-//! nvJPEG: the GPU as a JPEG decoder, by its engines or by its cores.
+//! nvJPEG: a GPU's JPEG engines.
 //!
 //! Types are nvjpeg-sys's (bindings of nvJPEG 11.9; no layout that this module uses has changed up
-//! to 13.3), the table of functions is ours, loaded by path. To read: `handle.rs`, `bitstream.rs`
-//! (headers), `batch.rs` (many images at once), `decoupled.rs` (one image in three phases).
+//! to 13.3), the table of functions is ours, loaded by path.
 //!
 //! **Invariants**
 //! - Every call has the device's primary context current: nvJPEG's runtime uses what it finds.
 //! - What nvJPEG made inside a handle holds that handle.
 
 mod batch;
-mod bitstream;
-mod decoupled;
 mod handle;
 mod status;
 mod sys;
 
 pub use batch::{BatchState, Image};
-pub use bitstream::{Bitstream, Parse};
-pub use decoupled::{Decoder, DecoderState, Parameters};
-pub use handle::{Backend, Engines, Handle, Header, OutputFormat};
+pub use handle::{Backend, Engines, Handle};
 pub use status::Status;
 
 use crate::Error;

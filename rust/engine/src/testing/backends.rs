@@ -2,8 +2,8 @@
 
 use super::FakeMemory;
 use forebay_core::ports::{
-    Cost, DecodeJob, DecodeSink, Decoder, Fault, HostPixels, Pixels, RenderJob, RenderReport,
-    RenderSink, Renderer, Slot, SlotMemory, Stage,
+    Cost, DecodeJob, DecodeSink, Decoded, Decoder, Engines, Fault, HostPixels, Pixels, RenderJob,
+    RenderReport, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stage,
 };
 use forebay_core::{Format, ImageMeta, Orientation, Region, Size};
 use std::sync::Arc;
@@ -48,10 +48,12 @@ pub struct FakeDecoder {
     pub pace: Pace,
     /// Its cost for images whose number of bytes leaves this remainder by two; `None` elsewhere.
     pub only: Option<usize>,
-    /// What it likes at once.
-    pub group: usize,
-    /// Submits that it takes at once; `None`: one a worker.
-    pub lanes: Option<usize>,
+    /// It has engines of its own.
+    pub engines: Option<Engines>,
+    /// Images go into one submit only if their numbers of bytes leave the same remainder.
+    pub kinds: usize,
+    /// Submits with images of several kinds.
+    pub mixed: AtomicUsize,
     /// What it holds per image.
     pub footprint: u64,
     /// The largest group that it was given.
@@ -69,9 +71,10 @@ impl FakeDecoder {
             route,
             pace: Pace::Fast,
             only: None,
-            group: 1,
             footprint: 0,
-            lanes: None,
+            engines: None,
+            kinds: 1,
+            mixed: AtomicUsize::new(0),
             largest: AtomicUsize::new(0),
             decoded: AtomicUsize::new(0),
             submits: [AtomicUsize::new(0), AtomicUsize::new(0)],
@@ -110,15 +113,18 @@ impl Decoder for FakeDecoder {
         self.footprint
     }
 
-    fn preferred_jobs(&self) -> usize {
-        self.group
+    fn engines(&self) -> Option<Engines> {
+        self.engines
     }
 
-    fn lanes(&self) -> Option<usize> {
-        self.lanes
+    fn kind(&self, meta: &ImageMeta) -> u64 {
+        (meta.bytes % self.kinds) as u64
     }
 
     fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
+        let mixed =
+            jobs.windows(2).any(|pair| self.kind(&pair[0].meta) != self.kind(&pair[1].meta));
+        self.mixed.fetch_add(mixed.into(), Ordering::Relaxed);
         self.largest.fetch_max(jobs.len(), Ordering::Relaxed);
         self.decoded.fetch_add(jobs.len(), Ordering::Relaxed);
         let [now, most] = &self.submits;
@@ -132,7 +138,7 @@ impl Decoder for FakeDecoder {
             };
             let stopped = Fault::new(Stage::Decode, "stopped");
             let pixels = if job.stop.raised() { Err(stopped) } else { pixels };
-            sink.decoded(job.token, pixels);
+            sink.decoded(vec![Decoded { token: job.token, pixels }]);
         }
         now.fetch_sub(1, Ordering::Relaxed);
     }
@@ -159,7 +165,7 @@ fn render(job: RenderJob, sink: &dyn RenderSink) {
         }
         Pixels::Device(_) => Err(Fault::new(Stage::Transform, "there is no fake device")),
     };
-    sink.rendered(token, slot, outcome);
+    sink.rendered(vec![Rendered { token, slot, outcome }]);
 }
 
 fn write(

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use forebay_core::order::{Dealing, LastBatch};
-use forebay_core::ports::{Decoder, Renderer};
+use forebay_core::ports::{Cost, Decoder, Engines, Renderer};
 use forebay_engine::testing::{
     Bad, Delivery, FakeDecoder, FakeDevice, FakeMemory, FakePlanner, FakeRenderer, FakeSource,
     PixelRoute,
@@ -14,6 +14,11 @@ use std::time::{Duration, Instant};
 
 /// Far more than any test needs: what takes longer is stuck.
 pub(crate) const STUCK: Duration = Duration::from_secs(60);
+
+/// One submit of `jobs` images at once.
+pub(crate) fn engines(jobs: usize) -> Engines {
+    Engines { submits: 1, jobs, cost: Cost(u64::MAX) }
+}
 
 /// The parts that tests vary; the fields of each image are 8 x 8.
 pub(crate) struct Setup {
