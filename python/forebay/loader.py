@@ -85,7 +85,8 @@ class Loader(DataLoaderNames):
         deterministic: which decoder an image goes to depends on its index and header only, never on
             what is free. Default: what torch says (``torch.are_deterministic_algorithms_enabled``).
             Makes no difference where engines give the CPU's pixels, as those of an H200 do.
-        affinity: None.
+        affinity: False lets the threads run on every processor of the process. By default they stay
+            on those of the GPU's NUMA node, and page-locked memory with them.
 
     Raises:
         ValueError: a value out of range or keywords that contradict each other.
@@ -142,7 +143,7 @@ class Loader(DataLoaderNames):
         fidelity: str = "full",
         decoders: Any = None,
         deterministic: bool | None = None,
-        affinity: Any = None,
+        affinity: bool | None = None,
     ) -> None:
         """Checks every keyword; see the class."""
         self._source = checked_source(source)

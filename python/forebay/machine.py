@@ -52,8 +52,39 @@ def _own_cgroups() -> list[Path]:
     return [leaf, *(parent for parent in leaf.parents if parent.is_relative_to(_CGROUP))]
 
 
-def default_workers(beside_engines: bool = False) -> int:
+def cpus_near(device: int, system: Path = Path("/sys")) -> list[int] | None:
+    """Processors of the GPU's NUMA node that this process may use.
+
+    None where that is no choice: a machine with one node, a GPU that no node is nearer to, a
+    process that is bound to other nodes.
+    """
+    properties = torch.cuda.get_device_properties(device)
+    place = [getattr(properties, f"pci_{part}_id", 0) for part in ("domain", "bus", "device")]
+    domain, bus, slot = place
+    try:
+        pci = system / f"bus/pci/devices/{domain:04x}:{bus:02x}:{slot:02x}.0"
+        node = int((pci / "numa_node").read_text())
+        listed = (system / f"devices/system/node/node{node}/cpulist").read_text()
+    except (OSError, ValueError):
+        return None
+    near = set(parse_cpulist(listed))
+    usable = os.sched_getaffinity(0)
+    return sorted(near & usable) if near & usable != usable and near & usable else None
+
+
+def parse_cpulist(text: str) -> list[int]:
+    """Linux's lists of processors: ``0-3,8``."""
+    cpus: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        cpus += range(int(first), int(last or first) + 1)
+    return cpus
+
+
+def default_workers(beside_engines: bool = False, cpus: list[int] | None = None) -> int:
     """This rank's share of the usable cores; 0 inside a DataLoader worker, which is one already.
+
+    No more than there are ``cpus``, if the threads stay on these.
 
     Beside a GPU's JPEG engines, which cannot wait for a core, an eighth is left for the threads
     that read and the one that trains.
@@ -61,6 +92,8 @@ def default_workers(beside_engines: bool = False) -> int:
     if get_worker_info() is not None:
         return 0
     cores = usable_cores() // max(1, _env_int("LOCAL_WORLD_SIZE", 1))
+    if cpus is not None:
+        cores = min(cores, len(cpus))
     if beside_engines:
         cores -= max(1, cores // 8)
     return max(1, cores)

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from . import _native
 from .checks import check_choice, check_flag, check_int, check_offered, parse_bytes
 from .placement import Placement
 from .recipe import checked_transforms
@@ -226,7 +227,7 @@ class EngineOptions:
     quarantine: str | os.PathLike[str] | None = None
     device: Any = "cpu"
     decoders: Any = None
-    affinity: Any = None
+    affinity: bool | None = None
 
     def __post_init__(self) -> None:
         """Checks the values."""
@@ -262,20 +263,22 @@ class EngineOptions:
                     f"quarantine must be a file in an existing folder, got {self.quarantine!s}"
                 )
         self.placement(deterministic=False)
-        if self.affinity is not None:
+        if self.affinity is not None and not isinstance(self.affinity, bool):
             raise NotImplementedError(
-                f"affinity={self.affinity!r} is not offered; bind the process with taskset or "
-                "os.sched_setaffinity, which its threads inherit"
+                f"affinity={self.affinity!r} is not offered; use False, or bind the process with "
+                "taskset or os.sched_setaffinity, which its threads inherit"
             )
 
-    def engine(self, workers: int) -> dict[str, Any]:
-        """The core's engine options for this many threads."""
+    def engine(self, workers: int, cpus: list[int] | None) -> dict[str, Any]:
+        """The core's engine options for this many threads, on these processors."""
         return {
             "workers": workers,
             "depth": self.prefetch_factor or DEFAULT_DEPTH,
             "memory_budget": self.memory_budget,
             "on_error": self.on_error,
             "max_errors": self.max_errors,
+            "cpus": cpus,
+            "ranges": _native.environment("FOREBAY_NVTX") == "1",
         }
 
     def placement(self, deterministic: bool) -> Placement:

@@ -52,13 +52,16 @@ class Session:
         self._placement = engine.placement(sample.is_deterministic()).resolved()
         device, device_options = self._placement.options()
         beside_engines = device_options is not None and self._placement.hardware
+        cpus = machine.cpus_near(device) if device >= 0 and engine.affinity is not False else None
         workers = engine.num_workers
-        self.workers = machine.default_workers(beside_engines) if workers is None else workers
+        if workers is None:
+            workers = machine.default_workers(beside_engines, cpus)
+        self.workers = workers
         options = {
             "source": _source_options(source),
             "recipe": sample.recipe(),
             "decode": sample.decode(),
-            "engine": engine.engine(self.workers),
+            "engine": engine.engine(self.workers, cpus),
             "feed": self._feed_options(feed),
             "device": device_options,
         }

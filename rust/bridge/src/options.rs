@@ -96,6 +96,10 @@ pub(crate) struct EngineOptions {
     pub(crate) memory_budget: u64,
     pub(crate) on_error: OnError,
     pub(crate) max_errors: Option<u64>,
+    /// Processors that the threads stay on.
+    pub(crate) cpus: Option<Vec<u32>>,
+    /// Ranges for profilers that speak NVTX.
+    pub(crate) ranges: bool,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]

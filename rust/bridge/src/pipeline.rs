@@ -205,6 +205,7 @@ impl Pipeline {
             "workers": self.config.workers,
             "io_threads": if self.config.workers == 0 { 0 } else { self.config.io_threads },
             "depth": self.config.depth,
+            "cpus": self.config.cpus.map(|cpus| cpus.iter().collect::<Vec<_>>()),
             "memory_budget": self.config.memory_budget,
             "decoders": self.decoders,
             "renderer": self.renderer,
@@ -307,6 +308,8 @@ fn engine_config(engine: &EngineOptions, feed: &FeedOptions) -> EngineConfig {
         engine_share: None,
         max_errors: engine.max_errors,
         feed,
+        cpus: engine.cpus.as_ref().map(|cpus| cpus.iter().copied().collect()),
+        ranges: engine.ranges,
     }
 }
 

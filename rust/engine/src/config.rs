@@ -1,6 +1,6 @@
 //! The engine's options, checked once.
 
-use crate::Error;
+use crate::{Cpus, Error};
 use forebay_core::order::{Dealing, LastBatch};
 
 /// What happens to batches with bad samples (ERR-1).
@@ -82,6 +82,10 @@ pub struct EngineConfig {
     pub max_errors: Option<u64>,
     /// Where tickets come from.
     pub feed: FeedConfig,
+    /// Processors that the threads stay on; `None`: those of the process.
+    pub cpus: Option<Cpus>,
+    /// Ranges for profilers that speak NVTX.
+    pub ranges: bool,
 }
 
 impl EngineConfig {
@@ -98,6 +102,8 @@ impl EngineConfig {
             engine_share: None,
             max_errors: None,
             feed,
+            cpus: None,
+            ranges: false,
         }
     }
 

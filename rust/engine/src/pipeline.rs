@@ -3,6 +3,7 @@
 use crate::assembly::Finished;
 use crate::feed::{Feed, no_length};
 use crate::opening::{field_infos, open_batches};
+use crate::ranges::Range;
 use crate::scheduler::{Backends, Due, Role, Run};
 use crate::shared::{Shared, State, wait};
 use crate::worker::{Crew, panicked, request, run, warm_up};
@@ -329,6 +330,7 @@ impl Pipeline {
     /// Lets the next batch begin, seals this one, and counts.
     fn hand_out(&self, due: Due) -> Result<Box<Batch>, Error> {
         let Due { run, epoch, batch } = due;
+        let _range = Range::begin(self.shared.config.ranges, format_args!("hand out a batch"));
         // The next batch's work begins before this one is sealed; an error comes again.
         drop(open_batches(&self.shared, &self.parts));
         let finish = || batch.finish(epoch, |index| self.parts.source.key(index));

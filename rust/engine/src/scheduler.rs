@@ -34,7 +34,7 @@ pub(crate) enum Job {
     /// Give images to a decoder.
     Decode { decoder: usize, jobs: Vec<DecodeJob> },
     /// Give pixels to the renderer.
-    Render { slab: Arc<Slab>, jobs: Vec<RenderJob> },
+    Render { batch: u64, slab: Arc<Slab>, jobs: Vec<RenderJob> },
 }
 
 /// How backends take their work.
@@ -444,7 +444,7 @@ impl State {
                 }
             })
             .collect();
-        Some(Job::Render { slab: batch.slab(), jobs })
+        Some(Job::Render { batch: run.first + number as u64, slab: batch.slab(), jobs })
     }
 }
 

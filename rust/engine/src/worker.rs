@@ -2,11 +2,14 @@
 
 use crate::Error;
 use crate::pipeline::Parts;
+use crate::place;
 use crate::prepare::{Times, prepare};
+use crate::ranges::Range;
 use crate::scheduler::{Job, Role};
 use crate::shared::{Shared, wait};
 use forebay_core::ports::{DecodeSink, RecordSink, RenderSink, Request};
 use std::any::Any;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -15,10 +18,6 @@ use std::time::Instant;
 
 /// Largest number of records that one thread asks a source for at once.
 const READ_GROUP: usize = 8;
-
-/// Of threads beside engines, on the scale of nice(1): about a third of others' weight.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 5;
 
 /// The pipeline's threads.
 #[derive(Debug, Default)]
@@ -30,7 +29,7 @@ impl Crew {
     /// Starts all threads; those that were started stay if one cannot be.
     pub(crate) fn start(&mut self, shared: &Arc<Shared>, parts: &Arc<Parts>) -> Result<(), Error> {
         for number in 0..shared.config.workers {
-            self.spawn(format!("forebay-worker-{number}"), number, shared, parts, work)?;
+            self.spawn(format!("forebay-work-{number}"), number, shared, parts, work)?;
         }
         for number in 0..shared.config.io_threads {
             self.spawn(format!("forebay-io-{number}"), number, shared, parts, read)?;
@@ -50,7 +49,15 @@ impl Crew {
         let thread = {
             let (shared, parts, ended) =
                 (Arc::clone(shared), Arc::clone(parts), Arc::clone(&ended));
+            let name = name.clone();
             move || {
+                let config = &shared.config;
+                if let Some(cpus) = &config.cpus {
+                    place::stay_on(cpus);
+                }
+                if config.ranges {
+                    nvtx::name_thread!("{name}");
+                }
                 body(number, &shared, &parts);
                 drop(parts);
                 ended.store(true, Ordering::Release);
@@ -104,7 +111,7 @@ fn work(number: usize, shared: &Arc<Shared>, parts: &Parts) {
         () => Role::Worker,
     };
     if role == Role::Worker && engine_threads > 0 {
-        yield_to_others();
+        place::yield_to_others();
     }
     // The last thread begins with the slow part, while the others have images to decode, unless
     // some of these are an engine's in any case.
@@ -137,17 +144,6 @@ pub(crate) fn warm_up(shared: &Shared, parts: &Parts) {
     }
 }
 
-/// Lets this thread step back behind others of the process: one that waits for engines loses them
-/// half of their time if it has to share its core (H200, 16 cores: 8,900 images/s instead of
-/// 16,300), and the one that trains comes first, too.
-fn yield_to_others() {
-    #[cfg(target_os = "linux")]
-    {
-        // What a system does not grant changes speeds only.
-        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
-    }
-}
-
 fn read(_number: usize, shared: &Arc<Shared>, parts: &Parts) {
     let mut state = shared.lock();
     while state.check().is_ok() {
@@ -169,27 +165,33 @@ fn read(_number: usize, shared: &Arc<Shared>, parts: &Parts) {
 
 /// Asks the source for records.
 pub(crate) fn request(requests: &[Request], shared: &Arc<Shared>, parts: &Parts) {
+    let _range = Range::begin(shared.config.ranges, format_args!("read {}", requests.len()));
     let sink: Arc<dyn RecordSink> = Arc::<Shared>::clone(shared);
     guard(shared, "reading", || parts.source.request(requests, &sink));
 }
 
 /// Does one job.
 pub(crate) fn run(job: Job, shared: &Arc<Shared>, parts: &Parts) {
+    let range = |name: fmt::Arguments<'_>| Range::begin(shared.config.ranges, name);
     match job {
         Job::Prepare { at, incoming } => guard(shared, "preparing a sample", || {
+            let _range = range(format_args!("prepare, batch {}", at.batch));
             let mut times = Times::default();
             let prepared =
                 prepare(incoming, &shared.fields, parts, shared.config.engine_share, &mut times);
             shared.prepared(at, prepared, &times);
         }),
         Job::Decode { decoder, jobs } => {
+            let (name, count) = (parts.decoders[decoder].name(), jobs.len());
+            let _range = range(format_args!("decode {count}, {name}"));
             let sink: Arc<dyn DecodeSink> = Arc::<Shared>::clone(shared);
             guard(shared, "decoding", || parts.decoders[decoder].submit(jobs, &sink));
             let mut state = shared.lock();
             state.submits[decoder] -= 1;
             shared.wake(&state);
         }
-        Job::Render { slab, jobs } => {
+        Job::Render { batch, slab, jobs } => {
+            let _range = range(format_args!("render {}, batch {batch}", jobs.len()));
             let reserved = slab.reserve();
             // Sealing wants the slab for itself once the last slot is back.
             drop(slab);
