@@ -26,7 +26,6 @@ from .feed import PushedFeed
 from .iterator import BatchIterator
 from .options import (
     DEFAULT_MAX_PIXELS,
-    DEFAULT_MEMORY_BUDGET,
     EngineOptions,
     FeedOptions,
     SampleOptions,
@@ -75,8 +74,9 @@ class Loader(DataLoaderNames):
         mode: ``"RGB"``.
         truncated: ``"error"``, or ``"accept"`` what was there.
         max_pixels: larger images are refused before memory is taken.
-        memory_budget: bytes, or text such as ``"2GiB"``, that the engine may hold; 1 GiB by
-            default. Batches in the user's hands do not count.
+        memory_budget: bytes, or text such as ``"2GiB"``, that the engine may hold; by default
+            1 GiB, and 3 GiB where images go to a GPU, whose memory counts, too. Batches in the
+            user's hands do not count.
         max_errors: bad samples since the loader was opened, beyond which it fails for good.
         quarantine: file to which one JSON line per bad sample is appended.
         fidelity: ``"full"``: libjpeg-turbo's pixels exactly.
@@ -137,7 +137,7 @@ class Loader(DataLoaderNames):
         mode: str = "RGB",
         truncated: str = "error",
         max_pixels: int = DEFAULT_MAX_PIXELS,
-        memory_budget: int | str = DEFAULT_MEMORY_BUDGET,
+        memory_budget: int | str | None = None,
         max_errors: int | None = None,
         quarantine: str | os.PathLike[str] | None = None,
         fidelity: str = "full",
@@ -281,9 +281,21 @@ class Loader(DataLoaderNames):
         return self._opened().stats()
 
     def describe(self) -> dict[str, Any]:
-        """What was resolved: fields, rank, world size, threads, decoders, seed."""
+        """What was resolved: fields, rank, world size, threads, decoders, seed.
+
+        ``steps`` says what is done to an image, in order, and where: pairs of a step and
+        ``"cpu"``, ``"hardware"`` (a GPU's JPEG engines) or ``"cuda"`` (its cores).
+        """
         session = self._opened()
-        return session.pipeline.describe() | {
+        core = session.pipeline.describe()
+        rendering = [*map(repr, self._sample.transforms), "write"]
+        return core | {
+            "steps": [
+                ("read", "cpu"),
+                ("plan", "cpu"),
+                ("decode", " or ".join(core["decoders"])),
+                *((step, core["renderer"]) for step in rendering),
+            ],
             "source": repr(self._source),
             "rank": session.rank,
             "world_size": session.world_size,

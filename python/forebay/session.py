@@ -61,7 +61,7 @@ class Session:
             "source": _source_options(source),
             "recipe": sample.recipe(),
             "decode": sample.decode(),
-            "engine": engine.engine(self.workers, cpus),
+            "engine": engine.engine(self.workers, cpus, "cpu" if device < 0 else "cuda"),
             "feed": self._feed_options(feed),
             "device": device_options,
         }

@@ -15,8 +15,8 @@ def near(tmp_path, monkeypatch):
 
     def near(usable, node=1, nodes=("0-3,8", "4-7,9-11\n")):
         place = SimpleNamespace(pci_domain_id=0, pci_bus_id=0x1B, pci_device_id=2)
-        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: place)
-        monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(usable))
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: place)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(usable))
         pci = tmp_path / "bus/pci/devices/0000:1b:02.0"
         pci.mkdir(parents=True, exist_ok=True)
         (pci / "numa_node").write_text(f"{node}\n")

@@ -156,7 +156,11 @@ impl Allocator for DeviceSlabs {
         let failed = |kind, reason: String| forebay_slab::Error::Allocator { kind, bytes, reason };
         let (sizes, strides) = (tensors::signed(&sizes), tensors::signed(&strides));
         let Device { torch, backend, .. } = &*self.device;
-        let tensor = torch.0.allocate(spec.dtype.into(), &sizes, &strides);
+        let allocate = || torch.0.allocate(spec.dtype.into(), &sizes, &strides);
+        let mut tensor = allocate();
+        if tensor.is_null() && backend.release_scratch() {
+            tensor = allocate();
+        }
         if tensor.is_null() {
             let what = "torch has no more memory on the device";
             return Err(failed(ErrorKind::DeviceMemory, what.to_owned()));

@@ -24,7 +24,8 @@ use forebay_core::ports::{
     Pixels, RenderJob, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stop,
 };
 use forebay_core::{
-    Axis, Bytes, DType, ImageMeta, ImagePlan, Layout, Limits, Normalize, Region, Size, Taps, Write,
+    Axis, Bytes, DType, ErrorKind, ImageMeta, ImagePlan, Layout, Limits, Normalize, Region, Size,
+    Taps, Write,
 };
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
@@ -50,6 +51,14 @@ impl RenderSink for Recycle {
             assert_eq!(outcome.expect("the photos are good").passes, 1);
             *self.0.lock().expect("not poisoned") = Some(slot);
         }
+    }
+
+    fn postponed(&self, _: Vec<RenderJob>, reason: String) {
+        panic!("{reason}");
+    }
+
+    fn failed(&self, _: ErrorKind, reason: String) {
+        panic!("{reason}");
     }
 }
 

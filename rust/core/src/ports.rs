@@ -4,7 +4,7 @@
 //! thread: inline and one by one on the CPU, by batch from a completion thread on a GPU. The
 //! engine routes by cost and never asks what kind of backend it has.
 
-use crate::{Bytes, ImageMeta, ImagePlan, Record, Region, Schema};
+use crate::{Bytes, ErrorKind, ImageMeta, ImagePlan, Record, Region, Schema};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,7 +156,7 @@ pub trait PixelBuffer: Send + std::fmt::Debug {
     fn bytes_mut(&mut self) -> &mut [u8];
 
     /// For the renderer whose memory it is.
-    fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
+    fn as_any(&self) -> &dyn Any;
 }
 
 impl PixelBuffer for Vec<u8> {
@@ -168,7 +168,7 @@ impl PixelBuffer for Vec<u8> {
         self
     }
 
-    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
+    fn as_any(&self) -> &dyn Any {
         self
     }
 }
@@ -244,8 +244,8 @@ pub trait Decoder: Send + Sync {
     /// What the image would cost here; `None` if this decoder cannot decode it.
     fn cost(&self, meta: &ImageMeta, region: Region) -> Option<Cost>;
 
-    /// Bytes of host memory that decoding holds beside the encoded bytes, for the budget (MEM-1);
-    /// 0 for decoders that work in bands.
+    /// Bytes that decoding holds beside the encoded bytes until the image is rendered, on the host or
+    /// on a device, for the budget (MEM-1); 0 for decoders that work in bands.
     fn footprint(&self, meta: &ImageMeta, region: Region) -> u64 {
         let _ = (meta, region);
         0
@@ -355,6 +355,13 @@ pub struct Rendered {
 pub trait RenderSink: Send + Sync {
     /// Takes the slots of some jobs; many at once cost little more than one.
     fn rendered(&self, done: Vec<Rendered>);
+
+    /// The device has no memory for these jobs now. They come again, later or after the consumer was
+    /// told.
+    fn postponed(&self, jobs: Vec<RenderJob>, reason: String);
+
+    /// The renderer itself failed, through no fault of an image: the pipeline ends with this error.
+    fn failed(&self, kind: ErrorKind, reason: String);
 }
 
 /// Pixels and a plan to a slot's final bytes.
@@ -367,6 +374,7 @@ pub trait Renderer: Send + Sync {
         1
     }
 
-    /// Renders; every job completes exactly once and gives its slot back.
+    /// Renders; every job completes exactly once and gives its slot back, is
+    /// postponed, or the renderer fails.
     fn submit(&self, jobs: Vec<RenderJob>, sink: &Arc<dyn RenderSink>);
 }

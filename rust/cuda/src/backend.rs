@@ -102,6 +102,11 @@ impl Backend {
         Ok(HardwareDecoder::new(nvjpeg, &self.device, &self.scratch, fallback))
     }
 
+    /// Gives memory that nothing uses at the moment back to the device. False if there is none.
+    pub fn release_scratch(&self) -> bool {
+        self.scratch.release()
+    }
+
     /// Takes a batch's field into use, `bytes` bytes at `address` that `owner` keeps.
     ///
     /// # Errors

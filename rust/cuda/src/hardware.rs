@@ -235,6 +235,14 @@ impl Decoder for HardwareDecoder {
         Some(Cost(25_000 + meta.bytes as u64 * 278 / 1000))
     }
 
+    fn footprint(&self, meta: &ImageMeta, _region: Region) -> u64 {
+        let mut end = 0;
+        if let Some(kind) = meta.baseline {
+            planes(meta.size, kind, &mut end);
+        }
+        end as u64
+    }
+
     fn warm_up(&self) {
         self.engines.get_or_init(|| Warm::new(self.nvjpeg, &self.device));
     }

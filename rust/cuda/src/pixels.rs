@@ -44,7 +44,7 @@ impl PixelBuffer for PinnedPixels {
         unsafe { std::slice::from_raw_parts_mut(start.add(self.offset), self.bytes) }
     }
 
-    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
+    fn as_any(&self) -> &dyn Any {
         self
     }
 }

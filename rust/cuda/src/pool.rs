@@ -1,14 +1,15 @@
 //! Scratch memory that is reused: on the device, and page-locked on the host.
 //!
 //! **Invariants**
-//! - MEM-1: a pool holds no more than its budget, but for one request that is larger than that.
+//! - No loan waits for another to come back, which it might be what is waited for: what is lent is
+//!   bounded by the engine's budget (MEM-1), what is kept for later by the pool's limit.
 //! - A buffer is lent again only when all events that it was given back with have come.
 
 use crate::Error;
 use crate::driver::{Device, DeviceBuffer, Event, PinnedBuffer};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The smallest buffer: smaller requests share a size.
 const SMALLEST: usize = 64 << 10;
@@ -39,10 +40,7 @@ impl Buffer for PinnedBuffer {
 #[derive(Debug)]
 pub(crate) struct Pool<B> {
     device: Arc<Device>,
-    budget: usize,
     state: Mutex<State<B>>,
-    /// Somebody gave a buffer back.
-    returned: Condvar,
 }
 
 #[derive(Debug)]
@@ -51,7 +49,8 @@ struct State<B> {
     free: VecDeque<Free<B>>,
     /// Bytes of all buffers, lent ones included.
     held: usize,
-    lent: usize,
+    /// Beyond it buffers of other sizes are freed for a new one.
+    limit: usize,
 }
 
 #[derive(Debug)]
@@ -91,65 +90,66 @@ enum Missing<B> {
     Shrink(Vec<Free<B>>),
     /// This one is being used by the device.
     WaitFor(Free<B>),
-    /// Somebody will give one back.
-    WaitForReturn,
 }
 
 impl<B: Buffer> Pool<B> {
-    pub(crate) fn new(device: &Arc<Device>, budget: usize) -> Arc<Self> {
-        let state = State { free: VecDeque::new(), held: 0, lent: 0 };
-        Arc::new(Self {
-            device: Arc::clone(device),
-            budget,
-            state: Mutex::new(state),
-            returned: Condvar::new(),
-        })
+    pub(crate) fn new(device: &Arc<Device>, limit: usize) -> Arc<Self> {
+        let state = State { free: VecDeque::new(), held: 0, limit };
+        Arc::new(Self { device: Arc::clone(device), state: Mutex::new(state) })
     }
 
-    /// At least `bytes` bytes of any contents; waits while the budget is used up.
+    /// At least `bytes` bytes of any contents.
     ///
     /// # Errors
-    /// There is not enough memory, or the device failed.
+    /// There is not enough memory, even without what is free here, or the device failed.
     pub(crate) fn loan(self: &Arc<Self>, bytes: usize) -> Result<Loan<B>, Error> {
         let bytes = bytes.max(SMALLEST);
         let size = rounded(bytes);
-        let mut state = self.lock();
         loop {
+            let mut state = self.lock();
             if let Some(place) = find(&state.free, bytes)? {
                 let free = state.free.remove(place).expect("just found");
-                state.lent += 1;
                 return Ok(self.lend(free.buffer, free.bytes));
             }
-            match missing(&mut state, bytes, size, self.budget) {
-                Missing::Allocate => break,
+            match missing(&mut state, bytes, size) {
+                Missing::Allocate => {}
                 Missing::Shrink(surplus) => {
                     drop(state);
                     surplus.iter().for_each(Free::finish);
+                    continue;
                 }
                 Missing::WaitFor(free) => {
                     drop(state);
                     let done = free.after.iter().try_for_each(|event| event.synchronize());
                     self.lock().free.push_front(free);
                     done?;
-                }
-                Missing::WaitForReturn => {
-                    drop(self.returned.wait(state).unwrap_or_else(PoisonError::into_inner));
+                    continue;
                 }
             }
-            state = self.lock();
+            state.held += size;
+            drop(state);
+            match B::new(&self.device, size) {
+                Ok(buffer) => return Ok(self.lend(buffer, size)),
+                Err(error) => {
+                    self.lock().held -= size;
+                    if !self.release() {
+                        return Err(error);
+                    }
+                }
+            }
         }
-        state.held += size;
-        state.lent += 1;
+    }
+
+    /// Gives all that is free back to the device, for which others have more use, and keeps no more
+    /// than is lent from now on. False if nothing is free.
+    pub(crate) fn release(&self) -> bool {
+        let mut state = self.lock();
+        let free = std::mem::take(&mut state.free);
+        state.held -= free.iter().map(|free| free.bytes).sum::<usize>();
+        state.limit = state.limit.min(state.held);
         drop(state);
-        match B::new(&self.device, size) {
-            Ok(buffer) => Ok(self.lend(buffer, size)),
-            Err(error) => {
-                let mut state = self.lock();
-                state.held -= size;
-                state.lent -= 1;
-                Err(error)
-            }
-        }
+        free.iter().for_each(Free::finish);
+        !free.is_empty()
     }
 
     fn lend(self: &Arc<Self>, buffer: B, bytes: usize) -> Loan<B> {
@@ -187,27 +187,21 @@ fn suits<B>(free: &Free<B>, bytes: usize) -> bool {
     (bytes..=bytes.saturating_mul(LARGEST_WASTE)).contains(&free.bytes)
 }
 
-fn missing<B>(state: &mut State<B>, bytes: usize, size: usize, budget: usize) -> Missing<B> {
-    if state.held + size <= budget {
+fn missing<B>(state: &mut State<B>, bytes: usize, size: usize) -> Missing<B> {
+    if state.held + size <= state.limit {
         return Missing::Allocate;
     }
     if let Some(place) = state.free.iter().position(|free| suits(free, bytes)) {
         return Missing::WaitFor(state.free.remove(place).expect("just found"));
     }
     let mut surplus = Vec::new();
-    while state.held + size > budget
+    while state.held + size > state.limit
         && let Some(free) = state.free.pop_front()
     {
         state.held -= free.bytes;
         surplus.push(free);
     }
-    if !surplus.is_empty() {
-        Missing::Shrink(surplus)
-    } else if state.lent > 0 {
-        Missing::WaitForReturn
-    } else {
-        Missing::Allocate
-    }
+    if surplus.is_empty() { Missing::Allocate } else { Missing::Shrink(surplus) }
 }
 
 /// Quarters of powers of two, so that the next request of about this size fits.
@@ -249,11 +243,7 @@ impl<B: Buffer> Drop for Loan<B> {
     fn drop(&mut self) {
         let after = std::mem::take(self.after.get_mut().unwrap_or_else(PoisonError::into_inner));
         if let Some(buffer) = self.buffer.take() {
-            let mut state = self.pool.lock();
-            state.lent -= 1;
-            state.free.push_back(Free { buffer, bytes: self.bytes, after });
-            drop(state);
-            self.pool.returned.notify_one();
+            self.pool.lock().free.push_back(Free { buffer, bytes: self.bytes, after });
         }
     }
 }
@@ -287,15 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_kept_by_waiting_and_by_freeing_and_exceeded_only_alone() {
-        let state = |free: Vec<Free<()>>, held, lent| State { free: free.into(), held, lent };
-        let missing = |mut state, bytes| missing(&mut state, bytes, bytes, 1000);
-        assert!(matches!(missing(state(vec![], 500, 1), 500), Missing::Allocate));
-        let waits = missing(state(vec![free(600)], 900, 1), 500);
+    fn beyond_the_limit_buffers_are_waited_for_or_freed_but_no_loan_is_refused() {
+        let state = |free: Vec<Free<()>>, held| State { free: free.into(), held, limit: 1000 };
+        let missing = |mut state, bytes| missing(&mut state, bytes, bytes);
+        assert!(matches!(missing(state(vec![], 500), 500), Missing::Allocate));
+        let waits = missing(state(vec![free(600)], 900), 500);
         assert!(matches!(waits, Missing::WaitFor(free) if free.bytes == 600));
-        let shrinks = missing(state(vec![free(100), free(200), free(300)], 900, 1), 350);
+        let shrinks = missing(state(vec![free(100), free(200), free(300)], 900), 350);
         assert!(matches!(shrinks, Missing::Shrink(surplus) if surplus.len() == 2));
-        assert!(matches!(missing(state(vec![], 900, 1), 500), Missing::WaitForReturn));
-        assert!(matches!(missing(state(vec![], 0, 0), 5000), Missing::Allocate));
+        assert!(matches!(missing(state(vec![], 900), 500), Missing::Allocate), "all is lent");
     }
 }

@@ -12,11 +12,11 @@ use crate::lent::Lent;
 use crate::pack::{self, BLOCK_THREADS, Kernel, Packed, Plane, RenderItem, Source};
 use crate::pixels::{ALIGN, DevicePixels, PinnedPixels};
 use crate::pool::{Loan, Pool};
-use forebay_core::Region;
 use forebay_core::ports::{
     Fault, HostPixels, Pixels, RenderJob, RenderReport, RenderSink, Rendered, Renderer, SlotMemory,
     Stage,
 };
+use forebay_core::{ErrorKind, HasKind, Region};
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -166,24 +166,22 @@ impl CudaRenderer {
         Ok(())
     }
 
-    /// Takes every job's pixels, and plans the copies of those that are on the host.
-    fn gather(&self, jobs: &mut [RenderJob], outcomes: &mut [Outcome]) -> Result<Gathered, Error> {
+    /// Finds every job's pixels.
+    fn gather(&self, jobs: &[RenderJob], outcomes: &mut [Outcome]) -> Result<Gathered, Error> {
         let mut gathered = Gathered::default();
         let mut seen = HashSet::new();
-        for (job, outcome) in jobs.iter_mut().zip(outcomes) {
-            let pixels = std::mem::replace(&mut job.pixels, Pixels::Device(Box::new(())));
-            let place = match pixels {
+        for (job, outcome) in jobs.iter().zip(outcomes) {
+            let place = match &job.pixels {
                 Pixels::Host(pixels) => Ok(self.to_upload(pixels, &mut gathered)?),
-                Pixels::Device(pixels) => match pixels.downcast::<DevicePixels>() {
-                    Ok(pixels) => {
-                        let DevicePixels { source, decoded, memory } = *pixels;
-                        if seen.insert(Arc::as_ptr(&memory)) {
-                            gathered.device.push(memory);
-                            gathered.decoded.push(decoded);
+                Pixels::Device(pixels) => match pixels.downcast_ref::<DevicePixels>() {
+                    Some(DevicePixels { source, decoded, memory }) => {
+                        if seen.insert(Arc::as_ptr(memory)) {
+                            gathered.device.push(Arc::clone(memory));
+                            gathered.decoded.push(Arc::clone(decoded));
                         }
-                        Ok(Place::Device(source))
+                        Ok(Place::Device(*source))
                     }
-                    Err(_) => Err("pixels of another device"),
+                    None => Err("pixels of another device"),
                 },
                 Pixels::Encoded(_) => Err("pixels that were not decoded"),
             };
@@ -195,21 +193,32 @@ impl CudaRenderer {
         Ok(gathered)
     }
 
-    fn to_upload(&self, pixels: HostPixels, gathered: &mut Gathered) -> Result<Place, Error> {
+    fn to_upload(&self, pixels: &HostPixels, gathered: &mut Gathered) -> Result<Place, Error> {
         let HostPixels { region, channels, rows } = pixels;
-        let bytes = rows.bytes().len();
-        let (chunk, from) = match rows.into_any().downcast::<PinnedPixels>() {
-            Ok(pinned) => (pinned.chunk, pinned.offset),
-            Err(other) => {
-                let mut memory = self.staging.loan(bytes)?;
-                if let Ok(rows) = other.downcast::<Vec<u8>>() {
-                    memory.bytes_mut()[..bytes].copy_from_slice(&rows);
-                }
-                (Arc::new(memory), 0)
-            }
+        let bytes = rows.bytes();
+        let (chunk, from) = if let Some(pinned) = rows.as_any().downcast_ref::<PinnedPixels>() {
+            (Arc::clone(&pinned.chunk), pinned.offset)
+        } else {
+            let mut memory = self.staging.loan(bytes.len())?;
+            memory.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+            (Arc::new(memory), 0)
         };
-        gathered.pieces.push(Piece { chunk, from, bytes });
-        Ok(Place::Upload { piece: gathered.pieces.len() - 1, region, channels })
+        gathered.pieces.push(Piece { chunk, from, bytes: bytes.len() });
+        let piece = gathered.pieces.len() - 1;
+        Ok(Place::Upload { piece, region: *region, channels: *channels })
+    }
+
+    /// Puts the batch into the streams, in parts if there is no memory for all of it at once.
+    fn enqueue_all(&self, jobs: &mut [RenderJob]) -> Result<Vec<Outcome>, Error> {
+        match self.enqueue(jobs) {
+            Err(error) if error.kind() == ErrorKind::DeviceMemory && jobs.len() > 1 => {
+                let (first, second) = jobs.split_at_mut(jobs.len() / 2);
+                let mut outcomes = self.enqueue_all(first)?;
+                outcomes.append(&mut self.enqueue_all(second)?);
+                Ok(outcomes)
+            }
+            result => result,
+        }
     }
 }
 
@@ -351,16 +360,18 @@ impl Renderer for CudaRenderer {
     }
 
     fn submit(&self, mut jobs: Vec<RenderJob>, sink: &Arc<dyn RenderSink>) {
-        let outcomes = self.enqueue(&mut jobs);
-        let rendered = |(number, job): (usize, RenderJob)| {
+        let outcomes = match self.enqueue_all(&mut jobs) {
+            Ok(outcomes) => outcomes,
+            Err(error) if error.kind() == ErrorKind::DeviceMemory => {
+                return sink.postponed(jobs, error.to_string());
+            }
+            Err(error) => return sink.failed(error.kind(), error.to_string()),
+        };
+        let rendered = |(job, outcome): (RenderJob, Outcome)| {
             let passes = u32::try_from(job.plan.passes.len()).unwrap_or(u32::MAX);
-            let outcome = match &outcomes {
-                Ok(outcomes) => outcomes[number].clone(),
-                Err(error) => Err(Fault::new(Stage::Transform, error)),
-            };
             let report = RenderReport { passes, ..RenderReport::default() };
             Rendered { token: job.token, slot: job.slot, outcome: outcome.map(|()| report) }
         };
-        sink.rendered(jobs.into_iter().enumerate().map(rendered).collect());
+        sink.rendered(jobs.into_iter().zip(outcomes).map(rendered).collect());
     }
 }

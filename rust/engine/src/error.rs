@@ -70,6 +70,14 @@ pub enum Error {
         /// Key and reason of the last one.
         last: String,
     },
+    /// A backend failed, through no fault of a sample.
+    #[error("{reason}")]
+    Backend {
+        /// What kind of failure.
+        kind: ErrorKind,
+        /// What it said.
+        reason: String,
+    },
     /// The pipeline was closed.
     #[error("the pipeline is closed")]
     Closed,
@@ -96,6 +104,7 @@ impl Error {
             Self::Slab(error) => error.kind(),
             Self::Thread { .. } => ErrorKind::Io,
             Self::TooManyBadSamples { .. } => ErrorKind::Data,
+            Self::Backend { kind, .. } => *kind,
             Self::Closed => ErrorKind::Closed,
             Self::Internal { .. } => ErrorKind::Internal,
         }

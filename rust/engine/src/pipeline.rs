@@ -150,6 +150,7 @@ impl Pipeline {
         let mut state = self.shared.lock();
         state.check()?;
         state.runs += 1;
+        state.short = None;
         let run = Run {
             id: state.runs,
             epoch,
@@ -226,9 +227,14 @@ impl Pipeline {
                 return Ok(Next::End);
             }
             if let Some(due) = run.take_due() {
+                state.short = None;
                 self.shared.wake(&state);
                 drop(state);
                 return self.hand_out(due).map(Next::Batch);
+            }
+            if let Some(short) = state.short.take() {
+                self.shared.wake(&state);
+                return Err(short);
             }
             let left = timeout.saturating_sub(started.elapsed());
             if self.shared.inline() && (!worked || !left.is_zero()) {

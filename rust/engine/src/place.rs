@@ -1,12 +1,12 @@
 //! Where the engine's threads run, and who comes first there.
 
-/// Processors by Linux's numbers, up to 1023.
+/// Processors by Linux's numbers, up to 511.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cpus([u64; 16]);
+pub struct Cpus([u64; 8]);
 
 impl FromIterator<u32> for Cpus {
     fn from_iter<I: IntoIterator<Item = u32>>(numbers: I) -> Self {
-        let mut set = [0; 16];
+        let mut set = [0; 8];
         for number in numbers {
             if let Some(word) = set.get_mut(number as usize / 64) {
                 *word |= 1 << (number % 64);
@@ -24,7 +24,7 @@ impl Cpus {
 
     /// Their numbers in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..1024).filter(|&number| self.contains(number))
+        (0..512).filter(|&number| self.contains(number))
     }
 }
 
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn processors_are_a_set_within_bounds() {
-        let cpus: Cpus = [63, 0, 64, 1023, 1024, u32::MAX, 0].into_iter().collect();
-        assert_eq!(cpus.iter().collect::<Vec<_>>(), [0, 63, 64, 1023]);
+        let cpus: Cpus = [63, 0, 64, 511, 512, u32::MAX, 0].into_iter().collect();
+        assert_eq!(cpus.iter().collect::<Vec<_>>(), [0, 63, 64, 511]);
         assert!(cpus.contains(64) && !cpus.contains(1) && !cpus.contains(5000));
     }
 }

@@ -413,7 +413,7 @@ impl State {
         let at = run.at(number);
         let batch = &mut run.batches[number];
         let share = batch.render.len().min(group);
-        if share == 0 {
+        if share == 0 || self.short.is_some() {
             return None;
         }
         batch.rendering += share;

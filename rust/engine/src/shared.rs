@@ -81,6 +81,9 @@ pub(crate) struct State {
     /// A thread allocates a batch at the moment.
     pub(crate) opening: bool,
     pub(crate) failed: Option<Error>,
+    /// The device has no memory to render. Nothing is rendered until a batch was handed out, or the
+    /// consumer knows.
+    pub(crate) short: Option<Error>,
     pub(crate) closed: bool,
     pub(crate) idle_workers: usize,
     /// Threads of engines.

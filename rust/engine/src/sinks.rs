@@ -6,9 +6,11 @@
 use crate::Error;
 use crate::assembly::{Assembly, Prepare, RenderTask, Settled};
 use crate::prepare::{Prepared, Times};
-use crate::shared::{At, Shared, State};
-use forebay_core::Record;
-use forebay_core::ports::{DecodeSink, Decoded, Fault, RecordSink, RenderSink, Rendered, Token};
+use crate::shared::{At, Rendering, Shared, State};
+use forebay_core::ports::{
+    DecodeSink, Decoded, Fault, RecordSink, RenderJob, RenderSink, Rendered, Token,
+};
+use forebay_core::{ErrorKind, Record};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -141,6 +143,33 @@ impl RenderSink for Shared {
             }));
         }
         self.go_on(state, settled);
+    }
+
+    fn postponed(&self, jobs: Vec<RenderJob>, reason: String) {
+        let mut unwanted = Vec::new();
+        let mut state = self.lock();
+        for job in jobs {
+            let Some(Rendering { at, field, held, .. }) = state.renders.remove(&job.token) else {
+                unwanted.push(job);
+                continue;
+            };
+            let RenderJob { pixels, meta, plan, slot, .. } = job;
+            self.advance(&mut state, at, |batch| {
+                batch.rendering -= 1;
+                let sample = at.sample;
+                batch.samples[sample].slots[field] = Some(slot);
+                batch.render.push_back(RenderTask { sample, field, pixels, meta, plan, held });
+            });
+        }
+        state.short = Some(Error::Backend { kind: ErrorKind::DeviceMemory, reason });
+        if let Some(run) = &mut state.run {
+            run.depth = run.batches.len().saturating_sub(1).max(1);
+        }
+        self.ready.notify_all();
+    }
+
+    fn failed(&self, kind: ErrorKind, reason: String) {
+        self.fail(Error::Backend { kind, reason });
     }
 }
 

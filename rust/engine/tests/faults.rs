@@ -6,8 +6,10 @@ mod common;
 use common::{Delivered, Setup, drain, next_batch};
 use forebay_core::ErrorKind;
 use forebay_core::ports::Stage;
-use forebay_engine::testing::{Bad, Delivery};
+use forebay_engine::testing::{Bad, Delivery, FailingRenderer};
 use forebay_engine::{FeedConfig, Next, OnError, Pipeline};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const BAD: [(u64, Bad); 5] =
@@ -178,5 +180,58 @@ fn a_panic_poisons_the_pipeline_and_close_still_joins() {
         assert_eq!(pipeline.start_epoch(1, 0).unwrap_err().kind(), ErrorKind::Internal);
         pipeline.close();
         assert_eq!(pipeline.stats().threads_left, 0);
+    }
+}
+
+#[test]
+fn a_renderer_that_fails_is_no_samples_fault() {
+    for workers in [0, 2] {
+        let renderer = Arc::new(FailingRenderer { left: AtomicUsize::new(40), fails: true });
+        let setup = Setup::new(64).on_error(OnError::Skip).workers(workers);
+        let pipeline = setup.renderer(renderer).open();
+        pipeline.start_epoch(0, 0).unwrap();
+        let mut samples = 0;
+        let error = loop {
+            match pipeline.next(Duration::from_millis(50)) {
+                Ok(Next::End) => panic!("the epoch ended on a full device"),
+                Ok(Next::Batch(batch)) => samples += batch.indices.len(),
+                Ok(Next::Pending) => {}
+                Err(error) => break error,
+            }
+        };
+        assert!(samples <= 40 / 3, "three images each");
+        assert_eq!(error.kind(), ErrorKind::Device);
+        assert_eq!(error.to_string(), "the fake device is full");
+        assert_eq!(pipeline.stats().skipped, 0);
+        assert_eq!(pipeline.next(Duration::ZERO).unwrap_err().kind(), ErrorKind::Device);
+    }
+}
+
+#[test]
+fn a_device_without_memory_is_told_once_and_nothing_is_lost() {
+    let expected = epoch(Setup::new(64)).0;
+    for workers in [0, 2] {
+        let renderer = Arc::new(FailingRenderer { left: AtomicUsize::new(40), fails: false });
+        let setup = Setup::new(64).workers(workers).renderer(Arc::clone(&renderer) as _);
+        let pipeline = setup.open();
+        pipeline.start_epoch(0, 0).unwrap();
+        let (mut got, mut errors) = (Vec::new(), 0);
+        loop {
+            match pipeline.next(Duration::from_millis(50)) {
+                Ok(Next::End) => break,
+                Ok(Next::Batch(batch)) => got.push(Delivered::from(&*batch)),
+                Ok(Next::Pending) => {}
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::DeviceMemory);
+                    errors += 1;
+                    if errors > 2 {
+                        renderer.left.fetch_add(70, Ordering::Relaxed);
+                    }
+                }
+            }
+        }
+        assert_eq!(got, expected);
+        assert!((3..64).contains(&errors), "{errors} errors");
+        assert_eq!(pipeline.stats().held_bytes, 0);
     }
 }

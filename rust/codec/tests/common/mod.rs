@@ -17,7 +17,8 @@ use forebay_core::ports::{
     Fault, Pixels, RenderJob, RenderReport, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stop,
 };
 use forebay_core::{
-    Axis, Bytes, DType, ImagePlan, Layout, Limits, Orientation, Pass, Region, Size, Taps, Write,
+    Axis, Bytes, DType, ErrorKind, ImagePlan, Layout, Limits, Orientation, Pass, Region, Size,
+    Taps, Write,
 };
 use std::sync::{Arc, Mutex};
 use turbojpeg_sys as tj;
@@ -238,6 +239,14 @@ impl RenderSink for Collect {
             let SlotMemory::Host(bytes) = slot.memory() else { panic!("a host slot") };
             self.0.lock().unwrap().push((bytes.to_vec(), outcome));
         }
+    }
+
+    fn postponed(&self, _: Vec<RenderJob>, reason: String) {
+        panic!("{reason}");
+    }
+
+    fn failed(&self, _: ErrorKind, reason: String) {
+        panic!("{reason}");
     }
 }
 

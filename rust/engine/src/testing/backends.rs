@@ -5,7 +5,7 @@ use forebay_core::ports::{
     Cost, DecodeJob, DecodeSink, Decoded, Decoder, Engines, Fault, HostPixels, Pixels, RenderJob,
     RenderReport, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stage,
 };
-use forebay_core::{Format, ImageMeta, Orientation, Region, Size};
+use forebay_core::{ErrorKind, Format, ImageMeta, Orientation, Region, Size};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -207,6 +207,39 @@ impl Renderer for FakeRenderer {
     fn submit(&self, jobs: Vec<RenderJob>, sink: &Arc<dyn RenderSink>) {
         for job in jobs {
             render(job, &**sink);
+        }
+    }
+}
+
+/// Renders some jobs, then has no memory for more, or fails.
+#[derive(Debug)]
+pub struct FailingRenderer {
+    /// Jobs that it still renders.
+    pub left: AtomicUsize,
+    /// It fails for good.
+    pub fails: bool,
+}
+
+impl Renderer for FailingRenderer {
+    fn name(&self) -> &'static str {
+        "failing"
+    }
+
+    fn submit(&self, mut jobs: Vec<RenderJob>, sink: &Arc<dyn RenderSink>) {
+        let most = jobs.len();
+        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            Some(left.saturating_sub(most))
+        });
+        let refused = jobs.split_off(most.min(left.unwrap_or(0)));
+        for job in jobs {
+            render(job, &**sink);
+        }
+        let reason = || "the fake device is full".to_owned();
+        if refused.is_empty() {
+        } else if self.fails {
+            sink.failed(ErrorKind::Device, reason());
+        } else {
+            sink.postponed(refused, reason());
         }
     }
 }

@@ -8,7 +8,7 @@ mod backends;
 mod device;
 mod source;
 
-pub use backends::{BatchRenderer, FakeDecoder, FakeRenderer, Pace, PixelRoute};
+pub use backends::{BatchRenderer, FailingRenderer, FakeDecoder, FakeRenderer, Pace, PixelRoute};
 pub use device::{FakeDevice, FakeMemory};
 pub use source::{Bad, Delivery, FakeSource, Gate};
 
