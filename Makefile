@@ -113,7 +113,7 @@ bench: build $(VENV)/.peers
 
 # Where one core's time goes per image (docs/performance.md); wants perf.
 profile:
-	$(PYTHON) benches/profile.py $(DATA)
+	$(PYTHON) benches/stages.py $(DATA)
 
 # Every file of a folder with a manifest of verdicts, each decoded in a process that may crash.
 corpus: build
