@@ -9,8 +9,7 @@ PEERS := forebay,torch-pil,torch-v2,torch-opencv,dali,spdl
 # For test-gpu and bench-gpu: a wheel that was built elsewhere, and where it is unpacked.
 WHEEL = $(lastword $(sort $(wildcard dist/forebay-*.whl)))
 UNPACKED := build/from-wheel
-GPU_PEERS := forebay,dali
-GPU_BATCH := 256
+WITH_UNPACKED = PYTHONPATH=$(abspath $(UNPACKED))$${PYTHONPATH:+:$$PYTHONPATH}
 
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 NATIVE_SOURCES := $(shell find cpp torch_ext -type f)
@@ -83,22 +82,18 @@ test-floor: wheel
 		tests/python/test_datapipe_*.py tests/python/test_nodes.py
 
 # On a machine with a GPU, from WHEEL and what $(PYTHON) has installed: torch, numpy, pillow and
-# pytest, and DALI for bench-gpu. No Rust toolchain.
+# pytest, and DALI and torchvision for bench-gpu, of which PARTS=train,multicam,.. are run. No Rust
+# toolchain.
 unpacked:
 	@test -f "$(WHEEL)" || { echo "WHEEL=$(WHEEL) must name a wheel; make wheel builds one in dist" >&2; exit 1; }
 	rm -rf $(UNPACKED)
 	$(PYTHON) -m pip install --quiet --no-deps --target $(UNPACKED) $(WHEEL)
 
 test-gpu: unpacked
-	FOREBAY_REQUIRE_GPU=1 PYTHONPATH=$(abspath $(UNPACKED)) $(PYTHON) -m pytest -m gpu
+	FOREBAY_REQUIRE_GPU=1 $(WITH_UNPACKED) $(PYTHON) -m pytest -m gpu
 
 bench-gpu: unpacked
-	for recipe in imagenet-train imagenet-val multicam; do \
-		size=$(GPU_BATCH); test $$recipe = multicam && size=48; \
-		PYTHONPATH=$(abspath $(UNPACKED)) $(PYTHON) -m forebay bench --device cuda --data $(DATA) \
-			--compare $(GPU_PEERS) --recipe $$recipe --batch-size $$size \
-			--out benches/results/gpu-$$recipe.json || exit 1; \
-	done
+	$(WITH_UNPACKED) $(PYTHON) benches/gpu.py --data $(DATA) --out benches/results/gpu.json $(if $(PARTS),--parts $(PARTS))
 
 # The long cases at full size.
 soak: build
@@ -113,7 +108,7 @@ bench: build $(VENV)/.peers
 
 # Where one core's time goes per image (docs/performance.md); wants perf.
 profile:
-	$(PYTHON) benches/profile.py $(DATA)
+	$(PYTHON) benches/stages.py $(DATA)
 
 # Every file of a folder with a manifest of verdicts, each decoded in a process that may crash.
 corpus: build

@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from conftest import HANG_S
-from forebay.cli import bench, cold, main, report
+from forebay.cli import bench, cold, main, pace, report
 from images import write_list
 
 ROW_KEYS = {
@@ -150,6 +151,19 @@ def test_a_plot_without_matplotlib_is_refused_before_measuring(tmp_path, monkeyp
     monkeypatch.setattr("forebay.cli.plot.find_spec", lambda *_: None)
     assert main(["bench", "--data", str(tmp_path), "--plot", str(tmp_path / "x.png")]) == 1
     assert "pip install matplotlib" in capsys.readouterr().err
+
+
+def test_batches_are_taken_until_there_are_enough_images():
+    batches = pace.endless([torch.zeros(4, 3), (torch.zeros(2, 3), None)])
+    taken = pace.take(batches, 0.0, "cpu", least=7)
+    assert taken.images == 4 + 2 + 4
+    assert len(taken.batch_s) == 3
+    assert taken.rates().keys() <= ROW_KEYS
+
+
+def test_batch_times_have_a_median_and_a_tail():
+    assert pace.quantiles_ms([0.001] * 98 + [0.5] * 2) == {"batch_ms": 1.0, "batch_ms_p99": 500.0}
+    assert pace.quantiles_ms([0.002]) == {"batch_ms": 2.0, "batch_ms_p99": 2.0}
 
 
 def test_on_a_gpu_dali_is_told_the_engines_share(tmp_path, measured, monkeypatch, capsys):

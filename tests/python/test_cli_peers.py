@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from forebay.cli import main, peers, recipes
-from forebay.cli.pictures import camera_pictures
+from forebay.cli.pictures import camera_pictures, subsampled_pictures
 from images import jpeg, photo, write_list
 
 # Levels of 255 by which a peer's pixels may differ from Pillow's on average, and why.
@@ -93,6 +93,20 @@ def test_imagenet_recipes_give_batches_of_one_kind(tmp_path, name, device, recip
     assert images.is_contiguous()
 
 
+@pytest.mark.parametrize("name", ["forebay", "dali"])
+def test_batches_may_be_float16(tmp_path, name, device):
+    try:
+        peers.require([name])
+    except ImportError as error:
+        pytest.skip(str(error))
+    files = write_list(tmp_path, 4)
+    made = peers.peer(name).make(files, "imagenet-train", 4, 1, device, dtype="float16")
+    batch = next(iter(made))
+    images = batch[0] if isinstance(batch, (tuple, list)) else batch
+    assert images.dtype == torch.float16
+    assert torch.isfinite(images).all()
+
+
 def test_versions_are_told(name):
     versions = peers.peer(name).versions()
     assert versions["torch"] == torch.__version__
@@ -157,6 +171,18 @@ def test_camera_pictures_are_made_once(tmp_path, monkeypatch):
     assert [(tmp_path / picture).stat().st_mtime_ns for picture in pictures] == made
     (tmp_path / "photos" / "0000.jpg").write_bytes(jpeg(photo(50, 60, 9)))
     assert camera_pictures(files)[0] != pictures[0]
+
+
+def test_photos_as_420_keep_their_sizes(tmp_path, monkeypatch):
+    from PIL import Image
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    files = write_list(tmp_path / "photos", 3)
+    pictures = subsampled_pictures(files)
+    for file, picture in zip(files, pictures, strict=True):
+        with Image.open(file) as photo, Image.open(picture) as opened:
+            assert opened.size == photo.size
+            assert opened.layer[0][1:3] == (2, 2)
 
 
 def test_at_most_96_pictures_from_all_over_the_files(monkeypatch):

@@ -1,58 +1,91 @@
-"""Pictures of six cameras' size, made from the photos that ``forebay bench`` is given."""
+"""JPEGs made from the photos that ``forebay bench`` is given: six cameras' pictures, and 4:2:0."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from .. import _native
+from .. import _native, machine
 from .output import Progress
 
 COUNT = 96
-WIDTH, HEIGHT = 1600, 900
-QUALITY = 93
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a photo is saved, 4:2:0 in any case; ``size`` is width and height, None the photo's."""
+
+    quality: int
+    size: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        """Names it in the digest of what pictures are made of."""
+        size = "as is" if self.size is None else f"{self.size[0]}x{self.size[1]}"
+        return f"{size} quality {self.quality} 4:2:0"
+
+
+CAMERA = Form(93, (1600, 900))
+SUBSAMPLED = Form(92)
 
 
 def camera_pictures(files: list[str]) -> list[str]:
-    """JPEGs of 1600x900, quality 93, 4:2:0, from up to 96 of the files, spread over all.
+    """JPEGs of 1600x900, quality 93, 4:2:0, from up to 96 of the files, spread over all."""
+    return _kept(files[:: max(1, len(files) // COUNT)][:COUNT], CAMERA)
 
-    They are kept in the user's cache folder, in a folder named by the files' content, and made
-    once.
-    """
-    chosen = files[:: max(1, len(files) // COUNT)][:COUNT]
-    name = _digest(chosen)
+
+def subsampled_pictures(files: list[str]) -> list[str]:
+    """All of the files as JPEGs of quality 92, 4:2:0, in their sizes."""
+    return _kept(files, SUBSAMPLED)
+
+
+def _kept(files: list[str], form: Form) -> list[str]:
+    """The pictures, made once: in the user's cache folder, in a folder named by their content."""
+    name = _digest(files, form)
     for base in (_cache(), Path(tempfile.gettempdir())):
         try:
-            return _made(chosen, base / "forebay-bench" / name)
+            return _made(files, base / "forebay-bench" / name, form)
         except PermissionError:
             continue
-    raise PermissionError("multicam's pictures cannot be kept: no writable cache folder")
+    raise PermissionError("the pictures cannot be kept: no writable cache folder")
 
 
-def _made(files: list[str], folder: Path) -> list[str]:
+def _made(files: list[str], folder: Path, form: Form) -> list[str]:
     try:
-        from PIL import Image
+        import PIL.Image  # noqa: F401
     except ImportError as error:
-        raise ImportError("multicam makes its pictures with Pillow: pip install pillow") from error
+        raise ImportError("pictures are made with Pillow: pip install pillow") from error
     folder.mkdir(parents=True, exist_ok=True)
     pictures = [folder / f"{number:04d}.jpg" for number in range(len(files))]
-    with Progress("pictures", len(files)) as progress:
-        for number, (file, picture) in enumerate(zip(files, pictures, strict=True)):
-            if not picture.exists():
-                unfinished = picture.with_suffix(f".{os.getpid()}.part")
-                with Image.open(file) as photo:
-                    large = photo.convert("RGB").resize((WIDTH, HEIGHT))
-                large.save(unfinished, "JPEG", quality=QUALITY, subsampling="4:2:0")
-                unfinished.replace(picture)
+    # Pillow lets go of the interpreter's lock while it decodes, resizes and encodes.
+    threads = ThreadPoolExecutor(machine.usable_cores())
+    with Progress("pictures", len(files)) as progress, threads:
+        for number, _ in enumerate(threads.map(partial(_make, form), files, pictures)):
             progress.update(number + 1, f"{number + 1} made")
     return [str(picture) for picture in pictures]
 
 
-def _digest(files: list[str]) -> str:
+def _make(form: Form, file: str, picture: Path) -> None:
+    from PIL import Image
+
+    if picture.exists():
+        return
+    unfinished = picture.with_suffix(f".{os.getpid()}.part")
+    with Image.open(file) as photo:
+        pixels = photo.convert("RGB")
+    if form.size:
+        pixels = pixels.resize(form.size)
+    pixels.save(unfinished, "JPEG", quality=form.quality, subsampling="4:2:0")
+    unfinished.replace(picture)
+
+
+def _digest(files: list[str], form: Form) -> str:
     """Names what the pictures are made of: the files' bytes, and how."""
-    digest = hashlib.sha256(f"{WIDTH}x{HEIGHT} quality {QUALITY} 4:2:0".encode())
+    digest = hashlib.sha256(str(form).encode())
     for file in files:
         digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
     return digest.hexdigest()[:16]

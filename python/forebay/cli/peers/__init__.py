@@ -6,7 +6,8 @@ module here and a line in `PEERS`. Peers import their libraries inside these fun
 each is measured without the others' memory.
 
 All do the work that the recipe describes and give float32 ``(N, 3, H, W)`` on the device. Forebay
-and DALI work on a GPU, too; the batches of the others are copied to it. What their pixels differ in
+and DALI work on a GPU, too, and give float16 if asked (``dtype``); the batches of the others are
+copied to it. What their pixels differ in
 is said at the top of each module.
 """
 

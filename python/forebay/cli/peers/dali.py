@@ -31,11 +31,17 @@ def make(
     batch_size: int,
     workers: int,
     device: str = "cpu",
+    dtype: str = "float32",
     hw_load: float = HW_LOAD,
+    largest: tuple[int, int] | None = None,
+    mmap: bool = False,
 ) -> Iterable[Any]:
     """An endless iterator of batches; 0 workers are taken as 1, as DALI has no other way.
 
-    ``hw_load`` is the share of images for the GPU's JPEG engines.
+    ``hw_load`` is the share of images for the GPU's JPEG engines, ``largest`` the height and width
+    for which memory for them is taken at once. A mapped file (``mmap``) costs no copy of the
+    encoded bytes, but stays in the page cache while a sample of it waits, and --cold says that
+    none does.
     """
     dali: Any = import_module("nvidia.dali")
     fn: Any = import_module("nvidia.dali.fn")
@@ -48,22 +54,24 @@ def make(
     decoder: dict[str, Any] = {"device": "cpu"}
     if device != "cpu":
         decoder = {"device": "mixed", "hw_decoder_load": hw_load}
+        if largest:
+            decoder["preallocate_height_hint"], decoder["preallocate_width_hint"] = largest
     with pipeline:
         encoded, _ = fn.readers.file(
             files=files,
             labels=[0] * len(files),
             random_shuffle=found.shuffle,
             initial_fill=min(len(files), _BUFFER),
-            # A mapped file stays in the page cache while a sample of it waits, and --cold says
-            # that none does. Reading instead costs a copy of the encoded bytes.
-            dont_use_mmap=True,
+            dont_use_mmap=not mmap,
         )
-        pipeline.set_outputs(_steps(dali, fn, encoded, found, decoder))
+        pipeline.set_outputs(_steps(dali, fn, encoded, found, decoder, dtype))
     iterator = import_module("nvidia.dali.plugin.pytorch").DALIGenericIterator
     return _images(iterator(pipeline, ["image"]))
 
 
-def _steps(dali: Any, fn: Any, encoded: Any, recipe: Recipe, decoder: dict[str, Any]) -> Any:
+def _steps(
+    dali: Any, fn: Any, encoded: Any, recipe: Recipe, decoder: dict[str, Any], dtype: str
+) -> Any:
     """The recipe as DALI's graph; what follows the decoder runs where its images are."""
     triangle = {"interp_type": dali.types.INTERP_LINEAR, "antialias": True}
     unturned = {"adjust_orientation": False, **decoder}
@@ -90,7 +98,7 @@ def _steps(dali: Any, fn: Any, encoded: Any, recipe: Recipe, decoder: dict[str, 
         last["mirror"] = fn.random.coin_flip(probability=recipe.flip)
     return fn.crop_mirror_normalize(
         images,
-        dtype=dali.types.FLOAT,
+        dtype={"float32": dali.types.FLOAT, "float16": dali.types.FLOAT16}[dtype],
         output_layout="CHW",
         mean=[255 * mean for mean in MEAN],
         std=[255 * std for std in STD],

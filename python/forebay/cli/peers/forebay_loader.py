@@ -1,4 +1,4 @@
-"""Forebay itself, with default options.
+"""Forebay itself, with default options unless others are given.
 
 Pixels: those of torchvision v2 on tensors that Pillow decoded (docs/transforms.md).
 """
@@ -15,9 +15,15 @@ from ..recipes import RECIPES
 
 
 def make(
-    files: list[str], recipe: str, batch_size: int, workers: int, device: str = "cpu"
+    files: list[str],
+    recipe: str,
+    batch_size: int,
+    workers: int,
+    device: str = "cpu",
+    dtype: str = "float32",
+    **options: Any,
 ) -> Iterable[Any]:
-    """A loader over the files."""
+    """A loader over the files; ``options`` are more of its keywords."""
     found = RECIPES[recipe]
     return Loader(
         FileList(files, labels=[0] * len(files)),
@@ -26,6 +32,8 @@ def make(
         shuffle=found.shuffle,
         num_workers=workers,
         device=device,
+        dtype=getattr(torch, dtype),
+        **options,
     )
 
 

@@ -1,7 +1,7 @@
 """Where one core's time goes per image, by stage, from samples of the fused training recipe.
 
     make profile DATA=FOLDER
-    python benches/profile.py FOLDER [--rounds N] [--out FILE]
+    python benches/stages.py FOLDER [--rounds N] [--out FILE]
 
 Builds the bench ``decode`` with symbols, runs its variant "fused" (RandomResizedCrop(224), a flip,
 normalised float32) on one thread under ``perf record``, and adds up the samples by the function

@@ -1,0 +1,123 @@
+"""What the GPU's benchmarks are to show: a line a figure, with its target and verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+# Of what DALI's best, the decoders alone, or a batch that stays on the GPU give.
+AS_FAST = 1.0
+NEAR_OWN_RATES = 0.9
+NEAR_RESIDENT = 0.98
+STEADY = 1.5
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number of a part's result, by its keys, and what it must be: at least, or at most.
+
+    ``of`` are the two numbers that it is made of.
+    """
+
+    part: str
+    name: str
+    keys: str
+    target: float
+    of: tuple[str, ...] = ()
+    most: bool = False
+
+    def meets(self, value: float) -> bool:
+        """Whether it is what it must be."""
+        return value <= self.target if self.most else value >= self.target
+
+
+def _rates(part: str, dtype: str) -> list[Figure]:
+    own, dali = f"{dtype} forebay images_per_s", f"{dtype} dali images_per_s"
+    return [
+        Figure(
+            part, f"{dtype}: of DALI's rate", f"{dtype} ratio images_per_s", AS_FAST, (own, dali)
+        ),
+        Figure(
+            part,
+            f"{dtype}: of decoders' own rates",
+            f"{dtype} of_own_rates",
+            NEAR_OWN_RATES,
+            (own, "own_rates sum"),
+        ),
+    ]
+
+
+FIGURES = [
+    *_rates("train", "float16"),
+    *_rates("train", "float32"),
+    *_rates("train-420", "float16"),
+    *_rates("train-420", "float32"),
+    *_rates("four-cores", "float16"),
+    Figure(
+        "fewest-cores",
+        "of DALI's images a CPU-second",
+        "float16 ratio images_per_cpu_s",
+        AS_FAST,
+        ("float16 forebay images_per_cpu_s", "float16 dali images_per_cpu_s"),
+    ),
+    *_rates("multicam", "float32"),
+    Figure(
+        "multicam",
+        "batch time: p99 of median",
+        "float32 forebay p99_over_median",
+        STEADY,
+        ("float32 forebay batch_ms_p99", "float32 forebay batch_ms"),
+        most=True,
+    ),
+    *(
+        Figure(
+            "first-batch",
+            f"{kind} kernels: of DALI's seconds",
+            f"ratio {kind}",
+            AS_FAST,
+            (f"first_batch_s {kind}", "first_batch_s dali"),
+            most=True,
+        )
+        for kind in ("warm", "cold")
+    ),
+    Figure(
+        "resnet50",
+        "of a resident batch's rate",
+        "ratio",
+        NEAR_RESIDENT,
+        ("forebay images_per_s", "resident images_per_s"),
+    ),
+    Figure(
+        "memory",
+        "of DALI's MB on the GPU",
+        "ratio",
+        AS_FAST,
+        ("forebay total_mb", "dali total_mb"),
+        most=True,
+    ),
+]
+
+
+def lines(parts: dict[str, Any]) -> Iterator[str]:
+    """The table of the parts that were run."""
+    for figure in FIGURES:
+        if figure.part not in parts:
+            continue
+        label = f"{figure.part:<13}{figure.name:<32}"
+        bound = f"{'<=' if figure.most else '>='} {figure.target:.2f}"
+        if "error" in parts[figure.part]:
+            yield f"{label}{'':>8}  {bound:<9}failed"
+            continue
+        result = parts[figure.part]["result"]
+        value = _number(result, figure.keys)
+        verdict = "met" if figure.meets(value) else "missed"
+        made_of = " / ".join(f"{_number(result, keys):,.5g}" for keys in figure.of)
+        yield f"{label}{value:>8.3f}  {bound:<9}{verdict:<8}{made_of}"
+
+
+def _number(result: dict[str, Any], keys: str) -> float:
+    found: Any = result
+    for key in keys.split():
+        found = found[key]
+    return float(found)
