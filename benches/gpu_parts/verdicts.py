@@ -6,11 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-# Of what DALI's best, the decoders alone, or a batch that stays on the GPU give.
-AS_FAST = 1.0
+# Of what DALI's best gives: images a second, on four cores, on 4:2:0 photos and of cameras; images
+# a CPU-second, at this much of its rate.
+FASTER = {"train": 1.25, "train-420": 1.5, "four-cores": 1.2, "multicam": 1.15}
+LESS_WORK = 2.0
+FAST_ENOUGH = 0.8
+# Of what the decoders do alone, which is the bound, and of a batch that stays on the GPU.
 NEAR_OWN_RATES = 0.9
 NEAR_RESIDENT = 0.98
-STEADY = 1.5
+RESNET_CORES = 3.0
+STEADY = 2.0
+FIRST_BATCH_S = {"warm": 1.5, "cold": 3.0}
+MEMORY_MB = 2000.0
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,11 @@ def _rates(part: str, dtype: str) -> list[Figure]:
     own, dali = f"{dtype} forebay images_per_s", f"{dtype} dali images_per_s"
     return [
         Figure(
-            part, f"{dtype}: of DALI's rate", f"{dtype} ratio images_per_s", AS_FAST, (own, dali)
+            part,
+            f"{dtype}: of DALI's rate",
+            f"{dtype} ratio images_per_s",
+            FASTER[part],
+            (own, dali),
         ),
         Figure(
             part,
@@ -58,8 +69,15 @@ FIGURES = [
         "fewest-cores",
         "of DALI's images a CPU-second",
         "float16 ratio images_per_cpu_s",
-        AS_FAST,
+        LESS_WORK,
         ("float16 forebay images_per_cpu_s", "float16 dali images_per_cpu_s"),
+    ),
+    Figure(
+        "fewest-cores",
+        "of DALI's rate",
+        "float16 ratio images_per_s",
+        FAST_ENOUGH,
+        ("float16 forebay images_per_s", "float16 dali images_per_s"),
     ),
     *_rates("multicam", "float32"),
     Figure(
@@ -73,13 +91,13 @@ FIGURES = [
     *(
         Figure(
             "first-batch",
-            f"{kind} kernels: of DALI's seconds",
-            f"ratio {kind}",
-            AS_FAST,
-            (f"first_batch_s {kind}", "first_batch_s dali"),
+            f"{kind} kernels: seconds; DALI's",
+            f"first_batch_s {kind}",
+            target,
+            ("first_batch_s dali",),
             most=True,
         )
-        for kind in ("warm", "cold")
+        for kind, target in FIRST_BATCH_S.items()
     ),
     Figure(
         "resnet50",
@@ -88,12 +106,13 @@ FIGURES = [
         NEAR_RESIDENT,
         ("forebay images_per_s", "resident images_per_s"),
     ),
+    Figure("resnet50", "cores busy", "forebay cpu_cores", RESNET_CORES, most=True),
     Figure(
         "memory",
-        "of DALI's MB on the GPU",
-        "ratio",
-        AS_FAST,
-        ("forebay total_mb", "dali total_mb"),
+        "MB on the GPU; DALI's",
+        "forebay total_mb",
+        MEMORY_MB,
+        ("dali total_mb",),
         most=True,
     ),
 ]
