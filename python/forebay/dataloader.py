@@ -17,7 +17,8 @@ import torch
 
 from . import machine
 from .delivery import Delivery
-from .options import DEFAULT_DEPTH, EngineOptions, FeedOptions
+from .options import DEFAULT_DEPTH, EngineOptions, FeedOptions, SampleOptions
+from .session import Session
 from .sources import Source
 
 _P = ParamSpec("_P")
@@ -61,6 +62,8 @@ class DataLoaderNames:
     _source: Source
     _feed: FeedOptions
     _engine: EngineOptions
+    _sample: SampleOptions
+    _session: Session | None
     _delivery: Delivery
     _generator: torch.Generator | None
 
@@ -87,8 +90,12 @@ class DataLoaderNames:
     @property
     def num_workers(self) -> int:
         """Threads, also where the number was left to the loader."""
-        given = self._engine.num_workers
-        return machine.default_workers() if given is None else given
+        if self._session is not None:
+            return self._session.workers
+        if self._engine.num_workers is not None:
+            return self._engine.num_workers
+        placement = self._engine.placement(self._sample.is_deterministic())
+        return machine.default_workers(placement.beside_engines)
 
     @property
     def prefetch_factor(self) -> int:

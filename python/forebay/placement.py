@@ -58,6 +58,12 @@ class Placement:
             share = _DETERMINISTIC_SHARE
         return cls(devices, hardware=share != 0, share=share)
 
+    @property
+    def beside_engines(self) -> bool:
+        """Whether images are delivered to a GPU, whose JPEG engines may decode."""
+        device = self.devices.get("image")
+        return self.hardware and device is not None and device.type == "cuda"
+
     def resolved(self) -> Placement:
         """The same with the number of the GPU: the current one for plain ``"cuda"``."""
         given = [device for device in self.devices.values() if device.type == "cuda"]

@@ -51,11 +51,10 @@ class Session:
         self._pin = _can_pin(engine.pin_memory)
         self._placement = engine.placement(sample.is_deterministic()).resolved()
         device, device_options = self._placement.options()
-        beside_engines = device_options is not None and self._placement.hardware
         cpus = machine.cpus_near(device) if device >= 0 and engine.affinity is not False else None
         workers = engine.num_workers
         if workers is None:
-            workers = machine.default_workers(beside_engines, cpus)
+            workers = machine.default_workers(self._placement.beside_engines, cpus)
         self.workers = workers
         options = {
             "source": _source_options(source),

@@ -26,6 +26,12 @@ def test_attributes_are_dataloaders(make_loader, paths):
         assert hasattr(DataLoader([1]), name)
 
 
+@pytest.mark.parametrize("decoders", [None, "cpu"])
+def test_workers_are_known_before_there_are_any(make_loader, device, decoders):
+    loader = make_loader(num_workers=None, device=device, decoders=decoders)
+    assert loader.num_workers == loader.describe()["workers"] == loader.num_workers
+
+
 def test_attributes_hold_what_was_given_or_found(make_loader):
     sampler, batches = [1, 2], [[1, 2]]
     assert make_loader(sampler=sampler, collate_fn=list).sampler is sampler
