@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import fresh, resnet, throughput
+from . import breakdown, fresh, resnet, throughput
 from .setup import Setup
 
 
@@ -24,6 +24,7 @@ PARTS = {
     "four-cores": Part(throughput.four_cores, cores=4),
     "fewest-cores": Part(throughput.fewest_cores),
     "multicam": Part(throughput.multicam),
+    "breakdown": Part(breakdown.breakdown),
     "first-batch": Part(fresh.first_batch),
     "resnet50": Part(resnet.resnet50),
     "memory": Part(fresh.memory),
