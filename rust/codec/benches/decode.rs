@@ -18,10 +18,11 @@ mod common;
 
 use bare::{Resample, TurboJpeg};
 use common::{Encoding, Numbers, jpeg_of, pass, raw_write};
-use forebay_codec::{CpuBackend, Level, Options, decode_into, decoded_size, probe};
+use forebay_codec::{CpuBackend, Level, Options, PixelDecoder, decode_into, decoded_size, probe};
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::ports::{
-    Pixels, RenderJob, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stop,
+    DecodeJob, DecodeSink, Decoded, Decoder, Fault, PixelBuffer, PixelMemory, Pixels, RenderJob,
+    RenderSink, Rendered, Renderer, Slot, SlotMemory, Stop,
 };
 use forebay_core::{
     Axis, Bytes, DType, ErrorKind, ImageMeta, ImagePlan, Layout, Limits, Normalize, Region, Size,
@@ -134,17 +135,58 @@ fn render(level: Level, photo: &Photo, plan: ImagePlan, slot: Box<dyn Slot>) -> 
         slot,
         stop: Stop::default(),
     };
-    CpuBackend::with_level(Limits::default(), level).submit(vec![job], &port);
+    Renderer::submit(&*CpuBackend::with_level(Limits::default(), level), vec![job], &port);
     sink.0.lock().expect("not poisoned").take().expect("every job completes")
 }
 
+/// Lends the same memory again and again, as a pool does.
+struct Heap(Mutex<Vec<u8>>);
+
+impl PixelMemory for Heap {
+    fn take(&self, bytes: usize) -> Result<Box<dyn PixelBuffer>, Fault> {
+        let mut memory = std::mem::take(&mut *self.0.lock().expect("not poisoned"));
+        memory.resize(bytes, 0);
+        Ok(Box::new(memory))
+    }
+}
+
+/// Takes memory back.
+impl DecodeSink for Heap {
+    fn decoded(&self, done: Vec<Decoded>) {
+        for Decoded { pixels, .. } in done {
+            let Pixels::Host(pixels) = pixels.expect("the photos are good") else { panic!("rows") };
+            let rows = pixels.rows.as_any().downcast_ref::<Vec<u8>>();
+            assert!(rows.is_some_and(|rows| !rows.is_empty()));
+        }
+    }
+}
+
+/// What a GPU's renderer gets from the CPU.
+fn decode_region(
+    decoder: &PixelDecoder,
+    sink: &Arc<dyn DecodeSink>,
+    photo: &Photo,
+    region: Region,
+) {
+    let job = DecodeJob {
+        token: 0,
+        bytes: photo.bytes.clone(),
+        meta: Arc::clone(&photo.meta),
+        region,
+        channels: 3,
+        stop: Stop::default(),
+    };
+    decoder.submit(vec![job], sink);
+}
+
 /// What is measured, in the order of the table.
-const VARIANTS: [&str; 7] = [
+const VARIANTS: [&str; 8] = [
     "probe",
     "libjpeg-turbo, whole",
     "libjpeg-turbo, region",
     "bare loop",
     "whole decode",
+    "region decode",
     "fused, scalar",
     "fused",
 ];
@@ -166,6 +208,9 @@ fn main() {
     let mut out = Vec::new();
     let (mut turbo, mut resample) = (TurboJpeg::new(), Resample::new(OUTPUT));
     let bytes = OUTPUT as usize * OUTPUT as usize * 3 * 4;
+    let heap = Arc::new(Heap(Mutex::default()));
+    let sink: Arc<dyn DecodeSink> = Arc::clone(&heap) as _;
+    let decoder = PixelDecoder::new(CpuBackend::new(limits), Arc::clone(&heap) as _);
     let mut slot: Option<Box<dyn Slot>> = Some(Box::new(Memory(vec![0; bytes])));
     for _ in 0..rounds {
         for photo in &photos {
@@ -197,6 +242,7 @@ fn main() {
                 decode_into(&photo.bytes, &photo.meta, &options, &limits, &mut out)
                     .expect("the photos are good");
             });
+            time("region decode", &mut || decode_region(&decoder, &sink, photo, region));
             for (variant, level) in [("fused, scalar", Level::SCALAR), ("fused", Level::best())] {
                 time(variant, &mut || {
                     let lent = slot.take().expect("every job gives its slot back");
