@@ -2,6 +2,14 @@
 
 #include <string.h>
 
+/* Shifts by a register's count take a third of the time with BMI2, and there are two per code: 4 %
+ * of a whole decode. The loader of programs chooses by what the processor has. */
+#if defined(__x86_64__) && defined(__linux__)
+#define FB_WITH_BMI2 __attribute__((target_clones("bmi2", "default")))
+#else
+#define FB_WITH_BMI2
+#endif
+
 /* The head of libjpeg-turbo 3.1's internal struct of this name (src/jpegint.h). */
 struct jpeg_entropy_decoder {
   void (*start_pass)(j_decompress_ptr);
@@ -271,8 +279,9 @@ static __attribute__((noinline)) enum fb_huffman_outcome pass_restart(struct fb_
   return FB_HUFFMAN_READ;
 }
 
-enum fb_huffman_outcome fb_huffman_decode_mcu(struct fb_huffman* huffman, uint32_t restart_interval,
-                                              JBLOCKROW* blocks) {
+FB_WITH_BMI2 enum fb_huffman_outcome fb_huffman_decode_mcu(struct fb_huffman* huffman,
+                                                           uint32_t restart_interval,
+                                                           JBLOCKROW* blocks) {
   if (restart_interval != 0) {
     if (huffman->restarts_to_go == 0) {
       const enum fb_huffman_outcome outcome = pass_restart(huffman, restart_interval);
