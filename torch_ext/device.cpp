@@ -1,6 +1,7 @@
 #include "device.h"
 
 #include <dlfcn.h>
+#include <torch/csrc/stable/accelerator.h>
 
 #include <string>
 #include <utility>
@@ -37,6 +38,8 @@ class TorchAllocator final : public DeviceAllocator {
  public:
   explicit TorchAllocator(int32_t index) : index_(index), get_stream_(find_get_stream()) {}
 
+  uint32_t index() const override { return static_cast<uint32_t>(index_); }
+
   std::unique_ptr<DeviceTensor> allocate(ffi::DType dtype, rust::Slice<const int64_t> sizes,
                                          rust::Slice<const int64_t> strides) const override {
     AtenTensorHandle handle = nullptr;
@@ -67,6 +70,20 @@ class TorchAllocator final : public DeviceAllocator {
 std::unique_ptr<DeviceAllocator> device_allocator(int64_t index) {
   if (index < 0) return nullptr;
   return std::make_unique<TorchAllocator>(static_cast<int32_t>(index));
+}
+
+std::unique_ptr<DeviceAllocator> device_allocator(
+    const std::optional<torch::stable::Device>& device) {
+  if (!device || device->is_cpu()) return nullptr;
+  if (!device->is_cuda()) throw forebay::Error("N:device must be a CPU or CUDA device");
+  if (device->has_index()) return device_allocator(static_cast<int64_t>(device->index()));
+  find_get_stream();  // Without CUDA the current device may be another accelerator's.
+  return device_allocator(
+      static_cast<int64_t>(torch::stable::accelerator::getCurrentDeviceIndex()));
+}
+
+std::unique_ptr<DeviceTensor> device_tensor(const torch::stable::Tensor& tensor) {
+  return std::make_unique<TorchTensor>(tensor);
 }
 
 torch::stable::Tensor tensor_of(const DeviceTensor& tensor) {

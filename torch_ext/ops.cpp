@@ -2,10 +2,12 @@
 
 #include <torch/csrc/stable/library.h>
 
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "device.h"
 #include "error.h"
 #include "tensor.h"
 
@@ -18,6 +20,8 @@ Tensor decode_image(const Tensor& encoded, const std::string& mode,
     return to_tensor(ffi::decode_image(bytes(encoded, "encoded"), str(mode), str(orientation)));
   });
 }
+
+using Device = std::optional<torch::stable::Device>;
 
 std::vector<ffi::Encoded> borrowed(const std::vector<Tensor>& encoded) {
   std::vector<ffi::Encoded> items;
@@ -77,12 +81,13 @@ struct Crop {
 std::tuple<std::vector<Tensor>, Tensor> decode_images(const std::vector<Tensor>& encoded,
                                                       const std::string& mode,
                                                       const std::string& orientation, bool strict,
-                                                      int64_t threads) {
+                                                      int64_t threads, const Device& device) {
   return op([&] {
     if (threads < 0) throw forebay::Error("V:threads must not be negative");
     const auto items = borrowed(encoded);
-    auto images = all_tensors(ffi::decode_images(slice(items), str(mode), str(orientation), strict,
-                                                 static_cast<uint64_t>(threads)));
+    auto images =
+        all_tensors(ffi::decode_images(slice(items), str(mode), str(orientation), strict,
+                                       static_cast<uint64_t>(threads), device_allocator(device)));
     Tensor ok = std::move(images.back());
     images.pop_back();
     return std::tuple(std::move(images), std::move(ok));
@@ -90,9 +95,11 @@ std::tuple<std::vector<Tensor>, Tensor> decode_images(const std::vector<Tensor>&
 }
 
 std::tuple<Tensor, Tensor> cropped(const std::vector<ffi::Encoded>& items, const Tensor& boxes,
-                                   const std::string& orientation, bool strict, const Crop& crop) {
-  auto tensors = all_tensors(ffi::decode_resized_crop(slice(items), numbers(boxes, "boxes"),
-                                                      str(orientation), strict, crop.options));
+                                   const std::string& orientation, bool strict, const Crop& crop,
+                                   const Device& device) {
+  auto tensors =
+      all_tensors(ffi::decode_resized_crop(slice(items), numbers(boxes, "boxes"), str(orientation),
+                                           strict, crop.options, device_allocator(device)));
   return {std::move(tensors[0]), std::move(tensors[1])};
 }
 
@@ -101,20 +108,20 @@ std::tuple<Tensor, Tensor> decode_resized_crop(const std::vector<Tensor>& encode
                                                const std::vector<int64_t>& size,
                                                const std::string& interpolation, bool antialias,
                                                const std::string& orientation, bool strict,
-                                               int64_t threads) {
+                                               int64_t threads, const Device& device) {
   return op([&] {
     const Crop crop(size, interpolation, antialias, threads);
-    return cropped(borrowed(encoded), boxes, orientation, strict, crop);
+    return cropped(borrowed(encoded), boxes, orientation, strict, crop, device);
   });
 }
 
 std::tuple<Tensor, Tensor> decode_resized_crop_packed(
     const Tensor& encoded, const Tensor& offsets, const Tensor& boxes,
     const std::vector<int64_t>& size, const std::string& interpolation, bool antialias,
-    const std::string& orientation, bool strict, int64_t threads) {
+    const std::string& orientation, bool strict, int64_t threads, const Device& device) {
   return op([&] {
     const Crop crop(size, interpolation, antialias, threads);
-    return cropped(unpacked(encoded, offsets), boxes, orientation, strict, crop);
+    return cropped(unpacked(encoded, offsets), boxes, orientation, strict, crop, device);
   });
 }
 
@@ -124,12 +131,17 @@ Tensor resized_crop_normalize(const Tensor& images, const Tensor& boxes, const T
                               const std::string& interpolation, bool antialias, int64_t threads) {
   return op([&] {
     const Crop crop(size, interpolation, antialias, threads);
-    const auto pixels = image_batch(images);
+    const ffi::ImageForm form = image_form(images);
+    const auto where = numbers(boxes, "boxes");
     const Flags flips(flip, "flip");
     const ffi::NormalizeOptions normalize{
         {mean.data(), mean.size()}, {std.data(), std.size()}, dtype(dtype_)};
-    return to_tensor(ffi::resized_crop_normalize(pixels.bytes, pixels.shape, pixels.interleaved,
-                                                 numbers(boxes, "boxes"), flips.borrowed(),
+    if (images.is_cuda()) {
+      return to_tensor(ffi::resized_crop_normalize_on_device(
+          *device_tensor(images), form, where, flips.borrowed(), crop.options, normalize,
+          device_allocator(static_cast<int64_t>(images.get_device_index()))));
+    }
+    return to_tensor(ffi::resized_crop_normalize(image_bytes(images), form, where, flips.borrowed(),
                                                  crop.options, normalize));
   });
 }
@@ -144,11 +156,13 @@ std::string system_info() {
 
 std::string cuda_report(const std::vector<std::string>& folders, int64_t cuda_major,
                         const std::string& kernels) {
-  return op([&] {
-    rust::Vec<rust::String> list;
-    for (const auto& folder : folders) list.push_back(rust::String(folder));
-    return std::string(ffi::cuda_report(std::move(list), cuda_major, str(kernels)));
-  });
+  return op(
+      [&] { return std::string(ffi::cuda_report(strings(folders), cuda_major, str(kernels))); });
+}
+
+void cuda_places(const std::vector<std::string>& folders, int64_t cuda_major,
+                 const std::string& kernels) {
+  op([&] { ffi::cuda_places(strings(folders), cuda_major, str(kernels)); });
 }
 
 void raise_kind(int64_t kind) {
@@ -164,21 +178,23 @@ void panic() {
 STABLE_TORCH_LIBRARY(forebay, library) {
   library.def("decode_image(Tensor encoded, str mode, str orientation) -> Tensor");
   library.def(
-      "decode_images(Tensor[] encoded, str mode, str orientation, bool strict, int threads) "
-      "-> (Tensor[], Tensor)");
+      "decode_images(Tensor[] encoded, str mode, str orientation, bool strict, int threads, *, "
+      "Device? device=None) -> (Tensor[], Tensor)");
   library.def(
       "decode_resized_crop(Tensor[] encoded, Tensor boxes, int[] size, str interpolation, "
-      "bool antialias, str orientation, bool strict, int threads) -> (Tensor, Tensor)");
+      "bool antialias, str orientation, bool strict, int threads, *, Device? device=None) "
+      "-> (Tensor, Tensor)");
   library.def(
       "decode_resized_crop_packed(Tensor encoded, Tensor offsets, Tensor boxes, int[] size, "
-      "str interpolation, bool antialias, str orientation, bool strict, int threads) "
-      "-> (Tensor, Tensor)");
+      "str interpolation, bool antialias, str orientation, bool strict, int threads, *, "
+      "Device? device=None) -> (Tensor, Tensor)");
   library.def(
       "resized_crop_normalize(Tensor images, Tensor boxes, Tensor flip, int[] size, float[] mean, "
       "float[] std, ScalarType dtype, str interpolation, bool antialias, int threads) -> Tensor");
   library.def("examine_file(str path, int max_pixels) -> str");
   library.def("system_info() -> str");
   library.def("cuda_report(str[] folders, int cuda_major, str kernels) -> str");
+  library.def("cuda_places(str[] folders, int cuda_major, str kernels) -> ()");
   library.def("_raise(int kind) -> ()");
   library.def("_panic() -> ()");
 
@@ -212,11 +228,17 @@ STABLE_TORCH_LIBRARY_IMPL(forebay, CPU, library) {
   library.impl("resized_crop_normalize", TORCH_BOX(&resized_crop_normalize));
 }
 
+// The others take encoded images, which lie on the CPU wherever they are decoded to.
+STABLE_TORCH_LIBRARY_IMPL(forebay, CUDA, library) {
+  library.impl("resized_crop_normalize", TORCH_BOX(&resized_crop_normalize));
+}
+
 // Ops without a tensor among their arguments have no device to be dispatched on.
 STABLE_TORCH_LIBRARY_IMPL(forebay, CompositeExplicitAutograd, library) {
   library.impl("examine_file", TORCH_BOX(&examine_file));
   library.impl("system_info", TORCH_BOX(&system_info));
   library.impl("cuda_report", TORCH_BOX(&cuda_report));
+  library.impl("cuda_places", TORCH_BOX(&cuda_places));
   library.impl("_raise", TORCH_BOX(&raise_kind));
   library.impl("_panic", TORCH_BOX(&panic));
 }

@@ -49,9 +49,7 @@ uint64_t natural(int64_t value, const char* name) {
 
 Tensor scan_folder(const std::string& root, const std::vector<std::string>& extensions) {
   return op([&] {
-    rust::Vec<rust::String> list;
-    for (const auto& extension : extensions) list.push_back(rust::String(extension));
-    return handle_tensor(ffi::scan_folder(str(root), std::move(list)), &ffi::scan_close);
+    return handle_tensor(ffi::scan_folder(str(root), strings(extensions)), &ffi::scan_close);
   });
 }
 

@@ -90,7 +90,7 @@ Flags::Flags(const Tensor& tensor, const char* name) {
                  [](uint8_t element) { return element != 0; });
 }
 
-ImageBatch image_batch(const Tensor& images) {
+ffi::ImageForm image_form(const Tensor& images) {
   if (images.dim() != 4) reject("images: expected (N, 3, H, W)");
   const auto sizes = images.sizes();
   const std::array<int64_t, 4> shape{sizes[0], sizes[1], sizes[2], sizes[3]};
@@ -102,12 +102,16 @@ ImageBatch image_batch(const Tensor& images) {
   for (int dim = 0; dim < 4; ++dim) {
     interleaved = interleaved && (shape[dim] == 1 || images.stride(dim) == strides[dim]);
   }
-  if (!images.is_cpu()) reject("images: expected a CPU tensor");
   if (images.scalar_type() != ScalarType::Byte) reject("images: expected dtype torch.uint8");
   if (!interleaved && !images.is_contiguous()) {
     reject("images: expected a contiguous or channels_last tensor; call .contiguous()");
   }
-  return {slice<uint8_t>(images), shape, interleaved};
+  return {shape, interleaved};
+}
+
+rust::Slice<const uint8_t> image_bytes(const Tensor& images) {
+  if (!images.is_cpu()) reject("images: expected a CPU tensor");
+  return slice<uint8_t>(images);
 }
 
 std::vector<Tensor> all_tensors(rust::Box<ffi::Poll> poll) {

@@ -40,15 +40,11 @@ class Flags {
   std::unique_ptr<bool[]> values_;
 };
 
-// A batch of decoded images, borrowed.
-struct ImageBatch {
-  rust::Slice<const uint8_t> bytes;
-  std::array<int64_t, 4> shape;
-  bool interleaved;
-};
+// How a (N, 3, H, W) uint8 tensor, contiguous or channels_last, lies in memory of any device.
+ffi::ImageForm image_form(const Tensor& images);
 
-// A (N, 3, H, W) uint8 CPU tensor, contiguous or channels_last.
-ImageBatch image_batch(const Tensor& images);
+// The elements of such a tensor on the CPU, borrowed.
+rust::Slice<const uint8_t> image_bytes(const Tensor& images);
 
 // The core's name of an element type, and torch's.
 ffi::DType dtype(torch::headeronly::ScalarType type);
@@ -63,6 +59,12 @@ ffi::Labels labels(const Tensor& tensor);
 // A path's bytes; they need not be UTF-8.
 inline rust::Slice<const uint8_t> raw_bytes(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+inline rust::Vec<rust::String> strings(const std::vector<std::string>& texts) {
+  rust::Vec<rust::String> list;
+  for (const auto& text : texts) list.push_back(rust::String(text));
+  return list;
 }
 
 inline rust::Str str(const std::string& text) { return rust::Str(text.data(), text.size()); }

@@ -66,10 +66,11 @@ struct fb_plane {
 };
 
 enum fb_source_kind : fb_u32 {
-  FB_SOURCE_RGB = 0,    // interleaved, 3 bytes a pixel
-  FB_SOURCE_GRAY = 1,   // one plane, which is all three channels
-  FB_SOURCE_RGBX = 2,   // 4 bytes a pixel, in the scratch: what a pass before left
-  FB_SOURCE_YCBCR = 3,  // three planes, as JPEG stores them
+  FB_SOURCE_RGB = 0,     // interleaved, 3 bytes a pixel
+  FB_SOURCE_GRAY = 1,    // one plane, which is all three channels
+  FB_SOURCE_RGBX = 2,    // 4 bytes a pixel, in the scratch: what a pass before left
+  FB_SOURCE_YCBCR = 3,   // three planes, as JPEG stores them
+  FB_SOURCE_PLANAR = 4,  // three planes of whole channels: red, green, blue
 };
 
 // The pixels that a pass reads.

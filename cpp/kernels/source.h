@@ -1,12 +1,13 @@
 // The pixels that a pass reads, by column and row, whatever they are stored as.
 //
-// | functor     | CPU reference                    | rounding                                   |
-// |-------------|----------------------------------|--------------------------------------------|
-// | RgbSource   | codec's render/host.rs           | none                                       |
-// | GraySource  | libjpeg-turbo's jdcolext.c       | none                                       |
-// | RgbxSource  | codec's render/mod.rs, `passes`  | none                                       |
-// | YcbcrSource | libjpeg-turbo's jdsample.c       | ordered: plus 1 or 2 of 4, 8 or 7 of 16    |
-// |             | libjpeg-turbo's jdcolor.c        | half up at 16 fractional bits, clamped     |
+// | functor      | CPU reference                    | rounding                                   |
+// |--------------|----------------------------------|--------------------------------------------|
+// | RgbSource    | codec's render/host.rs           | none                                       |
+// | PlanarSource | codec's render/planar.rs         | none                                       |
+// | GraySource   | libjpeg-turbo's jdcolext.c       | none                                       |
+// | RgbxSource   | codec's render/mod.rs, `passes`  | none                                       |
+// | YcbcrSource  | libjpeg-turbo's jdsample.c       | ordered: plus 1 or 2 of 4, 8 or 7 of 16    |
+// |              | libjpeg-turbo's jdcolor.c        | half up at 16 fractional bits, clamped     |
 #ifndef FOREBAY_KERNELS_SOURCE_H
 #define FOREBAY_KERNELS_SOURCE_H
 
@@ -44,6 +45,15 @@ struct RgbSource {
   FB_DEVICE FbRgb at(fb_i32 x, fb_i32 y) const {
     const fb_u8* pixel = fb_row(source.planes[0], y) + 3ll * x;
     return {pixel[0], pixel[1], pixel[2]};
+  }
+};
+
+struct PlanarSource {
+  const fb_source& source;
+
+  FB_DEVICE FbRgb at(fb_i32 x, fb_i32 y) const {
+    return {fb_row(source.planes[0], y)[x], fb_row(source.planes[1], y)[x],
+            fb_row(source.planes[2], y)[x]};
   }
 };
 
@@ -148,6 +158,7 @@ FB_DEVICE FbRgb fb_with_pixels(const fb_source& source, const fb_u8* scratch, Vi
   const fb_plane& plane = source.planes[0];
   switch (source.kind) {
     case FB_SOURCE_RGB: return fb_visit(source, RgbSource{source}, visit);
+    case FB_SOURCE_PLANAR: return fb_visit(source, PlanarSource{source}, visit);
     case FB_SOURCE_GRAY: return fb_visit(source, GraySource{source}, visit);
     case FB_SOURCE_YCBCR: return fb_visit(source, YcbcrSource{source}, visit);
     default: {

@@ -106,27 +106,29 @@ def decode_image(encoded: Tensor, mode: str, orientation: str) -> Tensor:
 
 
 def decode_images(
-    encoded: list[Tensor], mode: str, orientation: str, strict: bool, threads: int
+    encoded: list[Tensor], *options: Any, device: torch.device
 ) -> tuple[list[Tensor], Tensor]:
     """See :func:`forebay.ops.decode_images`; the images, and which of them are there."""
     with native_errors():
-        images, ok = _ops.decode_images(encoded, mode, orientation, strict, threads)
+        images, ok = _ops.decode_images(encoded, *options, device=device)
         return list(images), ok
 
 
-def decode_resized_crop(encoded: list[Tensor], *options: Any) -> tuple[Tensor, Tensor]:
+def decode_resized_crop(
+    encoded: list[Tensor], *options: Any, device: torch.device
+) -> tuple[Tensor, Tensor]:
     """See :func:`forebay.ops.decode_resized_crop`; the batch, and which items are there."""
     with native_errors():
-        batch, ok = _ops.decode_resized_crop(encoded, *options)
+        batch, ok = _ops.decode_resized_crop(encoded, *options, device=device)
         return batch, ok
 
 
 def decode_resized_crop_packed(
-    encoded: Tensor, offsets: Tensor, *options: Any
+    encoded: Tensor, offsets: Tensor, *options: Any, device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """The same for items that lie end to end: item i is ``encoded[offsets[i]:offsets[i + 1]]``."""
     with native_errors():
-        batch, ok = _ops.decode_resized_crop_packed(encoded, offsets, *options)
+        batch, ok = _ops.decode_resized_crop_packed(encoded, offsets, *options, device=device)
         return batch, ok
 
 
@@ -157,6 +159,12 @@ def system_info() -> dict[str, Any]:
     with native_errors():
         info: dict[str, Any] = json.loads(_ops.system_info())
         return info
+
+
+def cuda_places(folders: list[str], cuda_major: int, kernels: str) -> None:
+    """Says where the stateless ops find CUDA; arguments as for `cuda_report`. Touches nothing."""
+    with native_errors():
+        _ops.cuda_places(folders, cuda_major, kernels)
 
 
 def cuda_report(folders: list[str], cuda_major: int, kernels: str) -> dict[str, Any]:

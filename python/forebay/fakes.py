@@ -1,6 +1,7 @@
 """Shapes of the ops' results without their data: the fake kernels that torch.compile traces with.
 
-Sizes of decoded images depend on the data and become new symbols; crops have static sizes.
+Sizes of decoded images depend on the data and become new symbols; crops have static sizes. Encoded
+bytes and masks lie on the CPU, whatever device the pixels are for.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import torch
 from torch import Tensor
 
 
-def _image(like: Tensor) -> Tensor:
+def _image(like: Tensor, device: torch.device | None = None) -> Tensor:
     context = torch.library.get_ctx()
     height, width = context.new_dynamic_size(), context.new_dynamic_size()
-    return like.new_empty((3, height, width), dtype=torch.uint8)
+    return like.new_empty((3, height, width), dtype=torch.uint8, device=device)
 
 
 def _decode_image(encoded: Tensor, mode: str, orientation: str) -> Tensor:
@@ -24,29 +25,40 @@ def _decode_image(encoded: Tensor, mode: str, orientation: str) -> Tensor:
 
 
 def _decode_images(
-    encoded: list[Tensor], mode: str, orientation: str, strict: bool, threads: int
+    encoded: list[Tensor], *options: object, device: torch.device | None = None
 ) -> tuple[list[Tensor], Tensor]:
-    del mode, orientation, strict, threads
-    images = [_image(item) for item in encoded]
+    del options
+    images = [_image(item, device) for item in encoded]
     return images, encoded[0].new_empty(len(encoded), dtype=torch.bool)
 
 
 def _decode_resized_crop(
-    encoded: list[Tensor], boxes: Tensor, size: list[int], *options: object
+    encoded: list[Tensor],
+    boxes: Tensor,
+    size: list[int],
+    *options: object,
+    device: torch.device | None = None,
 ) -> tuple[Tensor, Tensor]:
     del options
-    return _crops(boxes, len(encoded), size)
+    return _crops(boxes, len(encoded), size, device)
 
 
 def _decode_resized_crop_packed(
-    encoded: Tensor, offsets: Tensor, boxes: Tensor, size: list[int], *options: object
+    encoded: Tensor,
+    offsets: Tensor,
+    boxes: Tensor,
+    size: list[int],
+    *options: object,
+    device: torch.device | None = None,
 ) -> tuple[Tensor, Tensor]:
     del encoded, options
-    return _crops(boxes, offsets.shape[0] - 1, size)
+    return _crops(boxes, offsets.shape[0] - 1, size, device)
 
 
-def _crops(like: Tensor, count: int, size: list[int]) -> tuple[Tensor, Tensor]:
-    batch = like.new_empty((count, 3, *size), dtype=torch.uint8)
+def _crops(
+    like: Tensor, count: int, size: list[int], device: torch.device | None
+) -> tuple[Tensor, Tensor]:
+    batch = like.new_empty((count, 3, *size), dtype=torch.uint8, device=device)
     return batch, like.new_empty(count, dtype=torch.bool)
 
 

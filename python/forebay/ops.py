@@ -1,13 +1,19 @@
 """Typed functions over ``torch.ops.forebay``: images in code that has a loader of its own.
 
-All are stateless, run on threads of the core that end with the call, and release the GIL.
+All are stateless, run on threads of the core that end with the call, and release the GIL. Results
+for a GPU are decoded by these threads and its JPEG engines and rendered by kernels, into torch's
+memory, in the order of the current stream: they may be used there at once, and by torch's rules
+elsewhere. What of a GPU is opened for that, at the first such call, is shared by all calls of the
+process.
 
 **Invariants**
 - ERR-1: one bad item never spoils the others: strict calls name the first bad one, others
   return a mask.
 - An item's result depends on its own bytes and arguments alone, not on what else is in the list,
   nor on the number of threads.
-- MEM-2: results are new memory, also when nothing had to be done.
+- MEM-2: results are new memory, also when nothing had to be done. On a GPU they are written after
+  the current stream's work before the call, and what it does after the call finds them written.
+- LIF-2: CUDA is touched by calls that name it, and no library is looked for before.
 
 Within ``torch.compile`` the checks here are traced away; what the core refuses while compiled code
 runs is RuntimeError with the same words, behind the letter of its kind.
@@ -22,8 +28,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-from . import _native, fakes  # noqa: F401  (fakes registers itself)
+from . import _native, cuda, fakes  # noqa: F401  (fakes registers itself)
 from .checks import as_int, check_choice, check_flag, check_int, check_offered
+from .placement import as_device, existing_gpu
 from .transforms import INTERPOLATIONS, MAX_SIDE, Interpolation, interpolation_name
 
 __all__ = ["decode_image", "decode_images", "decode_resized_crop", "resized_crop_normalize"]
@@ -31,8 +38,13 @@ __all__ = ["decode_image", "decode_images", "decode_resized_crop", "resized_crop
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 _LARGEST = torch.finfo(torch.float32).max  # normalisation is done in float32
 
+# Compiled code calls the ops themselves, and Python alone knows these folders.
+_native.cuda_places(cuda.library_folders(), cuda.cuda_major(), cuda.kernel_folder())
+
 # A list, a nested tensor, or a padded batch with its sizes.
 Images: TypeAlias = "list[Tensor] | Tensor | tuple[Tensor, Tensor]"
+# "cpu", "cuda", "cuda:1", or a number.
+Device: TypeAlias = "str | int | torch.device"
 
 
 def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "apply") -> Tensor:
@@ -73,6 +85,7 @@ def decode_images(
     layout: Literal["list"] = "list",
     strict: Literal[True] = True,
     threads: int = 0,
+    device: Device = "cpu",
 ) -> list[Tensor]: ...
 
 
@@ -85,6 +98,7 @@ def decode_images(
     layout: Literal["list"] = "list",
     strict: Literal[False],
     threads: int = 0,
+    device: Device = "cpu",
 ) -> tuple[list[Tensor], Tensor]: ...
 
 
@@ -97,6 +111,7 @@ def decode_images(
     layout: str,
     strict: bool = True,
     threads: int = 0,
+    device: Device = "cpu",
 ) -> Any: ...
 
 
@@ -108,6 +123,7 @@ def decode_images(
     layout: str = "list",
     strict: bool = True,
     threads: int = 0,
+    device: Device = "cpu",
 ) -> Images | tuple[Images, Tensor]:
     """Decodes images that keep sizes of their own; each as `decode_image` does.
 
@@ -120,39 +136,50 @@ def decode_images(
         strict: raise for a bad item. False: a bad item is an image of no pixels, ``(3, 0, 0)``.
         threads: how many work on the images; 0: the cores this process may use, and one within a
             DataLoader worker, beside which others work.
+        device: of the images: ``"cpu"``, ``"cuda"`` (the current one), ``"cuda:1"`` or a
+            ``torch.device``. The files lie on the CPU in any case.
 
     Returns:
-        ``"list"``: N tensors ``(3, H_i, W_i)`` uint8 on the CPU, values 0..255, RGB, row-major.
+        ``"list"``: N tensors ``(3, H_i, W_i)`` uint8 on ``device``, values 0..255, RGB, row-major.
         ``"nested"``: these as one nested tensor. ``"padded"``: a pair of a tensor
         ``(N, 3, max H, max W)`` uint8 with the images in their upper left corners and zeros
-        elsewhere, and their sizes ``(N, 2)`` int64, height and width in pixels.
-        With ``strict=False`` a pair of that and ``ok``, bool ``(N,)``, False for bad items.
+        elsewhere, and their sizes ``(N, 2)`` int64 on the CPU, height and width in pixels.
+        With ``strict=False`` a pair of that and ``ok``, bool ``(N,)`` on the CPU, False for bad
+        items.
 
     Raises:
         ValueError: an image is truncated, damaged or of an unknown format; the message begins
-            with ``encoded[i]``, i being the first of these.
-        NotImplementedError: the first bad item is of a kind that is not decoded yet.
+            with ``encoded[i]``, i being the first of these. Or ``device`` does not exist.
+        NotImplementedError: the first bad item is of a kind that is not decoded yet. Or ``device``
+            is of another kind than these two, or one of CUDA's libraries is missing.
         TypeError: an item is not a uint8 tensor of one dimension on the CPU.
+        torch.OutOfMemoryError: the GPU has no memory for the images.
+        RuntimeError: the GPU fails; the current stream is being captured into a graph; the process
+            was forked from one that used CUDA.
 
-    Determinism: an item's pixels depend on its bytes alone.
+    Determinism: an item's pixels depend on its bytes alone. On a GPU they are the CPU's, as far as
+    its JPEG engines decode as the CPU does (docs/gpu.md).
     Threads: may be called from several threads at once; the GIL is released.
     Cost: one allocation an image; the bytes are not copied. ``"nested"`` and ``"padded"`` copy
-    each image once more.
+    each image once more. For a GPU: JPEGs that its engines decode, from 32 of one subsampling on,
+    are copied once, and one thread feeds the engines; other images go through page-locked memory.
+    Nothing waits for the GPU but for scratch memory. The first call takes about a second, and the
+    first with engines half a second.
     """
     check_choice("layout", layout, ("list", "nested", "padded"))
     _check_decoding(mode, orientation)
     check_flag("strict", strict)
-    threads = _threads(threads)
+    threads, target = _threads(threads), _target(device)
     items = _checked_items(encoded)
     images: list[Tensor] = []
     ok = torch.empty(0, dtype=torch.bool, device="cpu")
     if items:  # without tensors the dispatcher finds no kernel
-        images, ok = _native.decode_images(items, mode, orientation, strict, threads)
+        images, ok = _native.decode_images(items, mode, orientation, strict, threads, device=target)
     laid: Images = images
     if layout == "nested":
-        laid = torch.nested.nested_tensor(images, dtype=torch.uint8, device="cpu")
+        laid = torch.nested.nested_tensor(images, dtype=torch.uint8, device=target)
     elif layout == "padded":
-        laid = _padded(images)
+        laid = _padded(images, target)
     return laid if strict else (laid, ok)
 
 
@@ -168,6 +195,7 @@ def decode_resized_crop(
     orientation: str = "apply",
     strict: Literal[True] = True,
     threads: int = 0,
+    device: Device = "cpu",
 ) -> Tensor: ...
 
 
@@ -183,6 +211,7 @@ def decode_resized_crop(
     orientation: str = "apply",
     strict: bool,
     threads: int = 0,
+    device: Device = "cpu",
 ) -> Tensor | tuple[Tensor, Tensor]: ...
 
 
@@ -197,6 +226,7 @@ def decode_resized_crop(
     orientation: str = "apply",
     strict: bool = True,
     threads: int = 0,
+    device: Device = "cpu",
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Decodes images, crops each to its box and resizes the crops to one size.
 
@@ -219,26 +249,32 @@ def decode_resized_crop(
         orientation: ``"apply"`` or ``"ignore"`` the EXIF orientation.
         strict: raise for a bad item. False: a bad item is zeros.
         threads: as for `decode_images`.
+        device: of the crops, as for `decode_images`. Files, boxes and offsets lie on the CPU.
 
     Returns:
-        Tensor ``(N, 3, height, width)`` uint8 on the CPU, values 0..255, RGB, row-major. With
-        ``strict=False`` a pair of it and ``ok``, bool ``(N,)``, False for bad items.
+        Tensor ``(N, 3, height, width)`` uint8 on ``device``, values 0..255, RGB, row-major. With
+        ``strict=False`` a pair of it and ``ok``, bool ``(N,)`` on the CPU, False for bad items.
 
     Raises:
         ValueError: an image is damaged, or a box is empty or reaches out of its image; the
             message begins with ``encoded[i]``, i being the first of these. Or an argument is
             out of range.
-        NotImplementedError: the first bad item is of a kind that is not decoded yet.
+        NotImplementedError: as for `decode_images`.
         TypeError: an argument is of a wrong type.
+        torch.OutOfMemoryError: the GPU has no memory for the batch.
+        RuntimeError: as for `decode_images`.
 
-    Determinism: an item's crop depends on its bytes and box alone.
+    Determinism: an item's crop depends on its bytes and box alone. On a GPU it is the CPU's, as
+    for `decode_images`.
     Threads: may be called from several threads at once; the GIL is released.
     Cost: one allocation for the batch; no decoded image is kept whole, apart from PNG and JPEG
-    that has to be turned.
+    that has to be turned. For a GPU as for `decode_images`; what a thread decodes is what the crop
+    needs, and what an engine decodes the whole image.
     """
     _check_decoding("RGB", orientation)
     check_flag("antialias", antialias)
     check_flag("strict", strict)
+    target = _target(device)
     how = [_size(size), _interpolation(interpolation), antialias, orientation, strict]
     if isinstance(encoded, Tensor):
         if offsets is None:
@@ -252,14 +288,14 @@ def decode_resized_crop(
             raise ValueError("offsets must hold one number more than there are items, got none")
         which = _boxes(boxes, offsets.shape[0] - 1)
         batch, ok = _native.decode_resized_crop_packed(
-            encoded, offsets, which, *how, _threads(threads)
+            encoded, offsets, which, *how, _threads(threads), device=target
         )
     else:
         if offsets is not None:
             raise TypeError("offsets belong to one packed tensor, got a list; leave offsets out")
         items = _checked_items(encoded)
         batch, ok = _native.decode_resized_crop(
-            items, _boxes(boxes, len(items)), *how, _threads(threads)
+            items, _boxes(boxes, len(items)), *how, _threads(threads), device=target
         )
     return batch if strict else (batch, ok)
 
@@ -284,7 +320,7 @@ def resized_crop_normalize(
     once.
 
     Args:
-        images: Tensor ``(N, 3, H, W)`` uint8 on the CPU, values 0..255; contiguous or
+        images: Tensor ``(N, 3, H, W)`` uint8 on the CPU or a GPU, values 0..255; contiguous or
             channels_last (so a ``(N, H, W, 3)`` batch may be passed as a permuted view).
         boxes: as for `decode_resized_crop`, in pixels of ``images``.
         size: ``(height, width)`` of the results in pixels, or one number for both.
@@ -294,22 +330,28 @@ def resized_crop_normalize(
         dtype: ``torch.float32``, ``torch.float16`` or ``torch.bfloat16``.
         interpolation: as for `decode_resized_crop`.
         antialias: as for `decode_resized_crop`.
-        threads: as for `decode_images`.
+        threads: as for `decode_images`; what they prepare for a GPU takes them little time.
 
     Returns:
-        Tensor ``(N, 3, height, width)`` of ``dtype`` on the CPU, contiguous; values
-        ``(pixel / 255 - mean) / std``.
+        Tensor ``(N, 3, height, width)`` of ``dtype`` on the device of ``images``, contiguous;
+        values ``(pixel / 255 - mean) / std``.
 
     Raises:
         ValueError: a box is empty or reaches out of its image (the message begins with
             ``images[i]``), or an argument is out of range.
+        NotImplementedError: one of CUDA's libraries is missing.
         TypeError: an argument is of a wrong type.
+        torch.OutOfMemoryError: the GPU has no memory for the batch.
+        RuntimeError: as for `decode_images`.
 
-    Determinism: an image's result depends on its pixels, box and flip alone.
+    Determinism: an image's result depends on its pixels, box and flip alone, and is the same bits
+    on the CPU and on a GPU.
     Threads: may be called from several threads at once; the GIL is released.
-    Cost: one allocation for the batch; pixels are read and written once.
+    Cost: one allocation for the batch; pixels are read and written once. On a GPU two launches for
+    some 200 MiB of images, after one upload of tables; pixels are read where they lie, and nothing
+    waits for the GPU but for scratch memory.
     """
-    _check_tensor("images", images, torch.uint8, 4, contiguous=False)
+    _check_tensor("images", images, torch.uint8, 4, contiguous=False, devices=("cpu", "cuda"))
     check_flag("antialias", antialias)
     if dtype not in _FLOATS:
         right = ", ".join(map(str, _FLOATS))
@@ -340,13 +382,27 @@ def _check_decoding(mode: object, orientation: object) -> None:
     check_choice("orientation", orientation, ("apply", "ignore"))
 
 
+def _target(device: object) -> torch.device:
+    target = as_device(device)
+    # Compiled code may run where it is not compiled: there the op finds the current device.
+    if target.type == "cuda" and not torch.compiler.is_compiling():
+        target = existing_gpu(target)
+    return target
+
+
 def _check_tensor(
-    name: str, value: object, dtype: torch.dtype, dims: int, contiguous: bool = True
+    name: str,
+    value: object,
+    dtype: torch.dtype,
+    dims: int,
+    contiguous: bool = True,
+    devices: tuple[str, ...] = ("cpu",),
 ) -> None:
-    right = f"{name} must be a {dtype} tensor of {dims} dimension{'s' * (dims > 1)} on the CPU"
+    where = "the CPU or a GPU" if "cuda" in devices else "the CPU"
+    right = f"{name} must be a {dtype} tensor of {dims} dimension{'s' * (dims > 1)} on {where}"
     if not isinstance(value, Tensor):
         raise TypeError(f"{right}, got {type(value).__name__}")
-    if value.dtype != dtype or value.dim() != dims or value.device.type != "cpu":
+    if value.dtype != dtype or value.dim() != dims or value.device.type not in devices:
         got = f"{value.dtype} {tuple(value.shape)} on {value.device}"
         raise TypeError(f"{right}, got {got}")
     if contiguous and not value.is_contiguous():
@@ -414,12 +470,12 @@ def _threads(threads: int) -> int:
     return threads
 
 
-def _padded(images: list[Tensor]) -> tuple[Tensor, Tensor]:
+def _padded(images: list[Tensor], device: torch.device) -> tuple[Tensor, Tensor]:
     sizes = torch.tensor(
         [image.shape[1:] for image in images], dtype=torch.int64, device="cpu"
     ).reshape(-1, 2)
     height, width = sizes.amax(0).tolist() if images else (0, 0)
-    batch = torch.zeros((len(images), 3, height, width), dtype=torch.uint8, device="cpu")
+    batch = torch.zeros((len(images), 3, height, width), dtype=torch.uint8, device=device)
     for place, image in enumerate(images):
         batch[place, :, : image.shape[1], : image.shape[2]] = image
     return batch, sizes

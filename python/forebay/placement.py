@@ -47,7 +47,7 @@ class Placement:
         given = device if isinstance(device, Mapping) else dict.fromkeys(_DELIVERED, device)
         if not given:
             raise ValueError('device must be "cpu", "cuda", or a dict of one by field, got {}')
-        devices = {name: _device(value) for name, value in given.items()}
+        devices = {name: as_device(value) for name, value in given.items()}
         found = sorted({str(each) for each in devices.values() if each.type == "cuda"})
         if len(found) > 1:
             raise ValueError(f"device must name one GPU, got {' and '.join(found)}")
@@ -69,15 +69,7 @@ class Placement:
         given = [device for device in self.devices.values() if device.type == "cuda"]
         if not given:
             return self
-        # torch says best what is wrong: no GPU, no driver, a forked process.
-        torch.cuda.init()  # type: ignore[no-untyped-call]
-        index = given[0].index
-        index = torch.cuda.current_device() if index is None else index
-        if index >= torch.cuda.device_count():
-            raise ValueError(
-                f"device='cuda:{index}' does not exist; torch sees {torch.cuda.device_count()}"
-            )
-        gpu = torch.device("cuda", index)
+        gpu = existing_gpu(given[0])
         devices = {
             name: gpu if device.type == "cuda" else device for name, device in self.devices.items()
         }
@@ -135,7 +127,30 @@ def _engine_share(decoders: object) -> float:
     return float(hardware)
 
 
-def _device(value: object) -> torch.device:
+def existing_gpu(device: torch.device) -> torch.device:
+    """A CUDA device with its number, the current one if it names none.
+
+    Raises:
+        ValueError: torch sees no GPU of that number.
+        RuntimeError: CUDA cannot be used, in torch's words.
+    """
+    # torch says best what is wrong: no GPU, no driver, a forked process.
+    torch.cuda.init()  # type: ignore[no-untyped-call]
+    index = torch.cuda.current_device() if device.index is None else device.index
+    if index >= torch.cuda.device_count():
+        raise ValueError(
+            f"device='cuda:{index}' does not exist; torch sees {torch.cuda.device_count()}"
+        )
+    return torch.device("cuda", index)
+
+
+def as_device(value: object) -> torch.device:
+    """The CPU or a GPU, as ``device=`` names it.
+
+    Raises:
+        ValueError: not the name of a device.
+        NotImplementedError: a device of another kind.
+    """
     if isinstance(value, (str, torch.device)):
         try:
             device = torch.device(value)

@@ -30,7 +30,10 @@ FEED = """
                     assert images.device.type == "cpu" and not images.is_pinned()
             loader.stats(), loader.describe(), loader.state_dict()
         data = bytearray(open(sys.argv[2], "rb").read())
-        ops.decode_image(torch.frombuffer(data, dtype=torch.uint8))
+        encoded = torch.frombuffer(data, dtype=torch.uint8)
+        ops.decode_image(encoded), ops.decode_images([encoded], device="cpu")
+        crops = ops.decode_resized_crop([encoded], size=8)
+        ops.resized_crop_normalize(crops, size=4, mean=(0, 0, 0), std=(1, 1, 1))
     assert not torch.cuda.is_initialized()
     assert driver_is_loaded() == before
     opened = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")

@@ -54,9 +54,34 @@ CASES = cases()
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_opcheck(case):
+def test_opcheck(case, device):
     name, arguments = CASES[case]
-    torch.library.opcheck(getattr(torch.ops.forebay, name).default, arguments)
+    op = getattr(torch.ops.forebay, name).default
+    if name == "resized_crop_normalize":
+        torch.library.opcheck(op, (arguments[0].to(device), *arguments[1:]))
+    else:
+        torch.library.opcheck(op, arguments, {"device": torch.device(device)})
+
+
+class Serving(torch.nn.Module):
+    """Every op with a device, and what comes of that."""
+
+    def forward(self, data, offsets):
+        keywords = {"strict": False, "device": "cuda:0"}
+        crops, ok = ops.decode_resized_crop(data, size=8, offsets=offsets, **keywords)
+        [image], there = ops.decode_images([data], **keywords)
+        listed, _ = ops.decode_resized_crop([data], size=8, **keywords)
+        batch = ops.resized_crop_normalize(crops, size=(4, 5), mean=MEAN, std=STD)
+        return (crops, image, listed, batch), (ok, there)
+
+
+def test_a_graph_for_a_gpu_is_traced_without_one():
+    program = torch.export.export(Serving(), packed(items(3)))
+    [output] = [node for node in program.graph.nodes if node.op == "output"]
+    crops, image, listed, batch, *masks = [node.meta["val"] for node in output.args[0]]
+    assert {each.device for each in (crops, image, listed, batch)} == {torch.device("cuda", 0)}
+    assert batch.shape == (3, 3, 4, 5)
+    assert all(mask.is_cpu for mask in masks)
 
 
 @pytest.fixture
@@ -73,9 +98,10 @@ def compiled():
     torch._dynamo.reset()
 
 
-def test_packed_crops_compile_at_most_twice(compiled):
+def test_packed_crops_compile_at_most_twice(compiled, device):
     def step(data, offsets, where):
-        images = ops.decode_resized_crop(data, where, size=(12, 16), offsets=offsets)
+        keywords = {"size": (12, 16), "offsets": offsets, "device": device}
+        images = ops.decode_resized_crop(data, where, **keywords)
         return images.float().div(255).mean((2, 3))
 
     run, counter = compiled(step)
@@ -86,10 +112,11 @@ def test_packed_crops_compile_at_most_twice(compiled):
     assert counter.frame_count <= 2
 
 
-def test_packed_crops_with_a_mask_compile_at_most_twice(compiled):
+def test_packed_crops_with_a_mask_compile_at_most_twice(compiled, device):
     def step(data, offsets):
-        images, ok = ops.decode_resized_crop(data, size=10, offsets=offsets, strict=False)
-        return images.float().mean((1, 2, 3)) * ok
+        keywords = {"offsets": offsets, "strict": False, "device": device}
+        images, ok = ops.decode_resized_crop(data, size=10, **keywords)
+        return images.float().mean((1, 2, 3)) * ok.to(device)
 
     run, counter = compiled(step)
     for round_, count in enumerate((3, 5, 8, 2)):
@@ -102,7 +129,7 @@ def test_packed_crops_with_a_mask_compile_at_most_twice(compiled):
     assert counter.frame_count <= 2
 
 
-def test_normalised_crops_compile_at_most_twice(compiled):
+def test_normalised_crops_compile_at_most_twice(compiled, device):
     def step(images, where, flip):
         options = {"size": (12, 16), "mean": MEAN, "std": STD}
         return ops.resized_crop_normalize(images, where, flip=flip, **options).amax((2, 3))
@@ -110,15 +137,15 @@ def test_normalised_crops_compile_at_most_twice(compiled):
     run, counter = compiled(step)
     for round_, count in enumerate((3, 5, 8, 2)):
         images = torch.randint(0, 256, (count, 3, 40 + round_, 50 + 3 * round_), dtype=torch.uint8)
-        arguments = images, boxes(count), torch.arange(count) % 2 == 0
+        arguments = images.to(device), boxes(count), torch.arange(count) % 2 == 0
         assert torch.equal(run(*arguments), step(*arguments))
     assert counter.frame_count <= 2
 
 
-def test_lists_compile_at_most_twice_over_files_of_any_size(compiled):
+def test_lists_compile_at_most_twice_over_files_of_any_size(compiled, device):
     def step(first, second):
-        images = ops.decode_images([first, second])
-        batch = ops.decode_resized_crop([first, second], size=6)
+        images = ops.decode_images([first, second], device=device)
+        batch = ops.decode_resized_crop([first, second], size=6, device=device)
         return [image.float().mean() for image in images], batch
 
     run, counter = compiled(step)
@@ -130,10 +157,11 @@ def test_lists_compile_at_most_twice_over_files_of_any_size(compiled):
     assert counter.frame_count <= 2
 
 
-def test_a_bad_item_in_compiled_code_is_a_readable_error(compiled):
-    run, _ = compiled(
-        lambda data, offsets: ops.decode_resized_crop(data, size=8, offsets=offsets) + 1
-    )
+def test_a_bad_item_in_compiled_code_is_a_readable_error(compiled, device):
+    def step(data, offsets):
+        return ops.decode_resized_crop(data, size=8, offsets=offsets, device=device) + 1
+
+    run, _ = compiled(step)
     listed = items(2)
     run(*packed(listed))
     with pytest.raises(RuntimeError, match=r"encoded\[1\]: truncated"):

@@ -50,29 +50,30 @@ def references(size, interpolation="bilinear", antialias=True):
 @pytest.mark.parametrize("interpolation", FILTERS)
 @pytest.mark.parametrize("antialias", [True, False])
 @pytest.mark.parametrize("size", [(20, 30), (70, 50)])
-def test_crops_equal_torchvisions(interpolation, antialias, size):
+def test_crops_equal_torchvisions(device, interpolation, antialias, size):
     keywords = {"interpolation": interpolation, "antialias": antialias}
-    batch = ops.decode_resized_crop(ENCODED, BOXES, size=size, **keywords)
-    assert batch.dtype == torch.uint8
+    batch = ops.decode_resized_crop(ENCODED, BOXES, size=size, device=device, **keywords)
+    assert (batch.dtype, batch.device.type) == (torch.uint8, device)
     assert batch.is_contiguous()
-    assert torch.equal(batch, references(size, **keywords))
+    assert torch.equal(batch.cpu(), references(size, **keywords))
 
 
-def test_items_may_be_packed():
+def test_items_may_be_packed(device):
     data, offsets = packed(ENCODED)
-    batch = ops.decode_resized_crop(data, BOXES, size=(20, 30), offsets=offsets)
-    assert torch.equal(batch, references((20, 30)))
-    part = ops.decode_resized_crop(data, BOXES[2:4], size=(20, 30), offsets=offsets[2:5])
+    keywords = {"size": (20, 30), "device": device}
+    batch = ops.decode_resized_crop(data, BOXES, offsets=offsets, **keywords)
+    assert torch.equal(batch.cpu(), references((20, 30)))
+    part = ops.decode_resized_crop(data, BOXES[2:4], offsets=offsets[2:5], **keywords)
     assert torch.equal(part, batch[2:4])
 
 
-def test_without_boxes_whole_images_are_resized():
-    batch = ops.decode_resized_crop(ENCODED, size=24)
+def test_without_boxes_whole_images_are_resized(device):
+    batch = ops.decode_resized_crop(ENCODED, size=24, device=device)
     expected = [
         reference(image, (0, 0, image.shape[2], image.shape[1]), (24, 24))
         for image in ops.decode_images(ENCODED)
     ]
-    assert torch.equal(batch, torch.stack(expected))
+    assert torch.equal(batch.cpu(), torch.stack(expected))
 
 
 def test_interpolation_may_be_torchvisions():
@@ -82,13 +83,14 @@ def test_interpolation_may_be_torchvisions():
 
 
 @pytest.mark.parametrize("turn", range(1, 9))
-def test_boxes_are_those_of_the_upright_image(turn):
+def test_boxes_are_those_of_the_upright_image(device, turn):
     item = encoded_tensor(jpeg(photo(30, 44), orientation=turn))
     box = torch.tensor([[3, 5, 23, 29]])
     for orientation in ("apply", "ignore"):
         image = ops.decode_image(item, orientation=orientation)
-        crop = ops.decode_resized_crop([item], box, size=(12, 10), orientation=orientation)
-        assert torch.equal(crop[0], reference(image, box[0].tolist(), (12, 10)))
+        keywords = {"size": (12, 10), "orientation": orientation, "device": device}
+        crop = ops.decode_resized_crop([item], box, **keywords)
+        assert torch.equal(crop[0].cpu(), reference(image, box[0].tolist(), (12, 10)))
 
 
 @pytest.fixture(scope="module")
@@ -114,17 +116,22 @@ def normalised(images, size, dtype=torch.float32, **keywords):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("interpolation", FILTERS)
-def test_normalised_crops_equal_torchvisions(images, dtype, interpolation):
+def test_normalised_crops_equal_torchvisions(images, device, dtype, interpolation):
     keywords = {"mean": MEAN, "std": STD, "dtype": dtype, "interpolation": interpolation}
-    batch = ops.resized_crop_normalize(images, WHERE, size=(24, 32), flip=FLIP, **keywords)
-    assert batch.dtype == dtype
-    assert torch.equal(batch, normalised(images, (24, 32), dtype, interpolation=interpolation))
+    keywords |= {"size": (24, 32), "flip": FLIP}
+    batch = ops.resized_crop_normalize(images.to(device), WHERE, **keywords)
+    assert (batch.dtype, batch.device.type) == (dtype, device)
+    expected = normalised(images, (24, 32), dtype, interpolation=interpolation)
+    assert torch.equal(batch.cpu(), expected)
 
 
 @pytest.mark.parametrize("threads", [0, 1, 9])
-def test_memory_formats_give_the_same(images, threads):
+def test_memory_formats_give_the_same(images, device, threads):
     keywords = {"size": 20, "mean": MEAN, "std": STD, "threads": threads}
+    expected = ops.resized_crop_normalize(images, WHERE, **keywords)
+    images = images.to(device)
     planar = ops.resized_crop_normalize(images.contiguous(), WHERE, **keywords)
+    assert torch.equal(planar.cpu(), expected)
     last = images.contiguous(memory_format=torch.channels_last)
     assert torch.equal(ops.resized_crop_normalize(last, WHERE, **keywords), planar)
     rows = last.permute(0, 2, 3, 1).contiguous()  # (N, H, W, 3)
@@ -134,8 +141,18 @@ def test_memory_formats_give_the_same(images, threads):
     assert planar.is_contiguous()
 
 
-def test_flips_are_what_torch_takes_for_true():
-    images = torch.stack([torch.from_numpy(photo(8, 8)).permute(2, 0, 1)] * 4)
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_slice_of_a_batch_is_read_where_it_lies(images, device, count):
+    keywords = {"size": 20, "mean": MEAN, "std": STD}
+    expected = ops.resized_crop_normalize(images, WHERE, **keywords)[1 : 1 + count]
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        part = images.to(device).contiguous(memory_format=memory_format)[1 : 1 + count]
+        batch = ops.resized_crop_normalize(part, WHERE[1 : 1 + count], **keywords)
+        assert torch.equal(batch.cpu(), expected)
+
+
+def test_flips_are_what_torch_takes_for_true(device):
+    images = torch.stack([torch.from_numpy(photo(8, 8)).permute(2, 0, 1)] * 4).to(device)
     bytes_ = torch.tensor([0, 1, 2, 255], dtype=torch.uint8)
     batches = [
         ops.resized_crop_normalize(images, size=8, mean=MEAN, std=STD, flip=flip)
@@ -151,15 +168,17 @@ def test_wrong_offsets_of_the_op_say_which():
             ops.decode_resized_crop(data, size=8, offsets=torch.tensor(wrong))
 
 
-def test_no_items_give_a_batch_of_none():
-    crops, ok = ops.decode_resized_crop([], size=(4, 6), strict=False)
+def test_no_items_give_a_batch_of_none(device):
+    crops, ok = ops.decode_resized_crop([], size=(4, 6), strict=False, device=device)
     assert (crops.shape, crops.dtype) == ((0, 3, 4, 6), torch.uint8)
     assert (ok.shape, ok.dtype) == ((0,), torch.bool)
     data, offsets = packed([])
-    assert ops.decode_resized_crop(data, size=4, offsets=offsets).shape == (0, 3, 4, 4)
-    none = torch.empty(0, 3, 8, 8, dtype=torch.uint8)
+    more = ops.decode_resized_crop(data, size=4, offsets=offsets, device=device)
+    assert more.shape == (0, 3, 4, 4)
+    none = torch.empty(0, 3, 8, 8, dtype=torch.uint8, device=device)
     batch = ops.resized_crop_normalize(none, size=4, mean=MEAN, std=STD)
     assert (batch.shape, batch.dtype) == ((0, 3, 4, 4), torch.float32)
+    assert {crops.device.type, more.device.type, batch.device.type} == {device}
 
 
 @pytest.mark.parametrize(
@@ -195,6 +214,8 @@ def test_no_items_give_a_batch_of_none():
         ),
         ({"offsets": torch.tensor([0])}, TypeError, "leave offsets out"),
         ({"encoded": ENCODED[0]}, TypeError, "offsets must say where"),
+        ({"device": "mps"}, NotImplementedError, "device='mps' is not offered"),
+        ({"device": 1.5}, ValueError, "device must be .* got 1.5"),
     ],
 )
 def test_wrong_arguments_of_decode_resized_crop(wrong, error, words):
@@ -234,6 +255,11 @@ def test_integers_of_numpys_are_ints():
         ({"images": torch.zeros(2, 4, 8, 8, dtype=torch.uint8)}, ValueError, "images must be"),
         ({"images": torch.zeros(2, 3, 8, 0, dtype=torch.uint8)}, ValueError, "images must be"),
         ({"images": torch.zeros(2, 3, 8, 16, dtype=torch.uint8)[..., ::2]}, TypeError, "contig"),
+        (
+            {"images": torch.zeros(2, 3, 8, 8, dtype=torch.uint8, device="meta")},
+            TypeError,
+            "on the CPU or a GPU, got .* on meta",
+        ),
         ({"flip": torch.zeros(3, dtype=torch.bool)}, ValueError, "flip must hold one per image"),
         ({"flip": torch.zeros(2)}, TypeError, "flip must be a torch.bool tensor"),
         ({"flip": True}, TypeError, "flip"),
@@ -254,8 +280,11 @@ def test_integers_of_numpys_are_ints():
         ({"boxes": torch.tensor([[0, 0, 0, 8], [0, 0, 8, 8]])}, ValueError, r"images\[0\]: box"),
     ],
 )
-def test_wrong_arguments_of_resized_crop_normalize(wrong, error, words):
+def test_wrong_arguments_of_resized_crop_normalize(device, wrong, error, words):
     images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
     arguments = {"images": images, "size": 4, "mean": MEAN, "std": STD} | wrong
+    images = arguments["images"]
+    if not images.is_meta and images.is_contiguous():  # a copy would be
+        arguments["images"] = images.to(device)
     with pytest.raises(error, match=words):
         ops.resized_crop_normalize(**arguments)

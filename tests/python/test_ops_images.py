@@ -24,39 +24,47 @@ def expected():
     return [torch.from_numpy(pillow_rgb(data).copy()).permute(2, 0, 1) for data in FILES]
 
 
+def host(images):
+    """Of any device, where Pillow's are."""
+    return [image.cpu() for image in images]
+
+
 @pytest.mark.parametrize("threads", [0, 1, 3, 64])
-def test_t55_a_list_comes_as_a_list(encoded, expected, threads):
-    images = ops.decode_images(encoded, threads=threads)
+def test_t55_a_list_comes_as_a_list(encoded, expected, device, threads):
+    images = ops.decode_images(encoded, threads=threads, device=device)
     assert isinstance(images, list)
     assert [image.dtype for image in images] == [torch.uint8] * 8
-    assert all(map(torch.equal, images, expected))
+    assert {image.device.type for image in images} == {device}
+    assert all(image.is_contiguous() for image in images)
+    assert all(map(torch.equal, host(images), expected))
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_t55_a_list_comes_as_a_nested_tensor(encoded, expected):
-    nested = ops.decode_images(encoded, layout="nested")
+def test_t55_a_list_comes_as_a_nested_tensor(encoded, expected, device):
+    nested = ops.decode_images(encoded, layout="nested", device=device)
     assert nested.is_nested
-    assert nested.dtype == torch.uint8
-    assert all(map(torch.equal, nested.unbind(), expected))
+    assert (nested.dtype, nested.device.type) == (torch.uint8, device)
+    assert all(map(torch.equal, host(nested.unbind()), expected))
 
 
-def test_t55_a_list_comes_padded_with_its_sizes(encoded, expected):
-    batch, sizes = ops.decode_images(encoded, layout="padded")
+def test_t55_a_list_comes_padded_with_its_sizes(encoded, expected, device):
+    batch, sizes = ops.decode_images(encoded, layout="padded", device=device)
     assert batch.shape == (8, 3, 64, 90)
-    assert batch.dtype == torch.uint8
+    assert (batch.dtype, batch.device.type) == (torch.uint8, device)
+    assert sizes.is_cpu
     assert sizes.tolist() == [list(size) for size in SIZES]
     for image, (height, width), original in zip(batch, SIZES, expected, strict=True):
-        assert torch.equal(image[:, :height, :width], original)
+        assert torch.equal(image[:, :height, :width].cpu(), original)
         image[:, :height, :width] = 0
         assert not image.any()
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize("layout", ["list", "nested", "padded"])
-def test_not_strict_adds_which_are_there(encoded, layout):
+def test_not_strict_adds_which_are_there(encoded, device, layout):
     items = [encoded[0], encoded[1][:100], encoded[2]]
-    images, ok = ops.decode_images(items, layout=layout, strict=False)
-    assert ok.dtype == torch.bool
+    images, ok = ops.decode_images(items, layout=layout, strict=False, device=device)
+    assert (ok.dtype, ok.device.type) == (torch.bool, "cpu")
     assert ok.tolist() == [True, False, True]
     if layout == "padded":
         batch, sizes = images
@@ -65,37 +73,46 @@ def test_not_strict_adds_which_are_there(encoded, layout):
         assert not batch[1].any()
     else:
         listed = images.unbind() if layout == "nested" else images
+        assert {image.device.type for image in listed} == {device}
         assert [tuple(image.shape) for image in listed] == [(3, 40, 61), (3, 0, 0), (3, 1, 1)]
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_no_images_at_all():
-    assert ops.decode_images([]) == []
-    images, ok = ops.decode_images([], strict=False)
+def test_no_images_at_all(device):
+    assert ops.decode_images([], device=device) == []
+    images, ok = ops.decode_images([], strict=False, device=device)
     assert (images, ok.shape, ok.dtype) == ([], (0,), torch.bool)
-    batch, sizes = ops.decode_images([], layout="padded")
+    batch, sizes = ops.decode_images([], layout="padded", device=device)
     assert (batch.shape, sizes.shape) == ((0, 3, 0, 0), (0, 2))
-    assert ops.decode_images([], layout="nested").size(0) == 0
+    nested = ops.decode_images([], layout="nested", device=device)
+    assert nested.size(0) == 0
+    assert {batch.device.type, nested.device.type} == {device}
 
 
-def test_every_bad_item_is_one_of_no_pixels():
+def test_every_bad_item_is_one_of_no_pixels(device):
     items = [encoded_tensor(b""), encoded_tensor(b"no image")]
-    (batch, sizes), ok = ops.decode_images(items, layout="padded", strict=False)
+    keywords = {"layout": "padded", "strict": False, "device": device}
+    (batch, sizes), ok = ops.decode_images(items, **keywords)
     assert batch.shape == (2, 3, 0, 0)
     assert not sizes.any()
     assert not ok.any()
 
 
-def test_orientation_is_applied_or_ignored():
-    item = encoded_tensor(jpeg(photo(16, 24), orientation=6))
-    assert ops.decode_images([item])[0].shape == (3, 24, 16)
-    assert ops.decode_images([item], orientation="ignore")[0].shape == (3, 16, 24)
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_orientation_is_applied_or_ignored(device, turn):
+    item = encoded_tensor(jpeg(photo(16, 24), orientation=turn))
+    for orientation in ("apply", "ignore"):
+        keywords = {"orientation": orientation}
+        [image] = ops.decode_images([item], device=device, **keywords)
+        is_turned = orientation == "apply" and turn > 4
+        assert image.shape == ((3, 24, 16) if is_turned else (3, 16, 24))
+        assert torch.equal(image.cpu(), ops.decode_image(item, **keywords))
 
 
-def test_each_image_has_memory_of_its_own(encoded):  # MEM-2
-    images = ops.decode_images([encoded[0], encoded[0]])
+def test_each_image_has_memory_of_its_own(encoded, device):  # MEM-2
+    images = ops.decode_images([encoded[0], encoded[0]], device=device)
     images[0].zero_()
-    np.testing.assert_array_equal(images[1].permute(1, 2, 0), pillow_rgb(FILES[0]))
+    np.testing.assert_array_equal(images[1].cpu().permute(1, 2, 0), pillow_rgb(FILES[0]))
 
 
 @pytest.mark.parametrize(
@@ -117,6 +134,10 @@ def test_each_image_has_memory_of_its_own(encoded):  # MEM-2
         ({"orientation": "sideways"}, ValueError, "orientation"),
         ({"threads": -1}, ValueError, "threads must be an int >= 0, got -1"),
         ({"threads": 1.5}, TypeError, "threads"),
+        ({"device": None}, ValueError, 'device must be "cpu", "cuda", "cuda:1" or .* got None'),
+        ({"device": "gpu"}, ValueError, 'device must be "cpu" or "cuda", got \'gpu\''),
+        ({"device": "mps"}, NotImplementedError, "device='mps' is not offered"),
+        ({"encoded": [], "device": torch.device("meta")}, NotImplementedError, "'meta'"),
     ],
 )
 def test_wrong_arguments_are_named(wrong, error, words):

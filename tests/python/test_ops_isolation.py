@@ -50,46 +50,53 @@ CALLS = [images, crops, packed_crops]
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_item_leaves_the_others_as_they_are(call, bad, threads):
+def test_a_bad_item_leaves_the_others_as_they_are(device, call, bad, threads):
     alone = [call([item])[0] for item in GOOD]
     for place in range(len(GOOD) + 1):
         items = [*GOOD[:place], BAD[bad], *GOOD[place:]]
-        results, ok = call(items, strict=False, threads=threads)
+        results, ok = call(items, strict=False, threads=threads, device=device)
         assert ok.tolist() == [number != place for number in range(len(items))]
-        results = list(results)
+        results = [result.cpu() for result in results]
         assert not results.pop(place).any()
         assert all(map(torch.equal, results, alone))
 
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("bad", BAD)
-def test_strict_names_the_first_bad_item(call, bad):
+def test_strict_names_the_first_bad_item(device, call, bad):
     items = [*GOOD[:3], BAD[bad], GOOD[3], BAD["empty"]]
-    for _ in range(3):  # whichever thread is first
+
+    def error(device):
         with pytest.raises((ValueError, NotImplementedError), match=r"^encoded\[3\]: ") as caught:
-            call(items, threads=4)
-        assert "encoded[5]" not in str(caught.value)
+            call(items, threads=4, device=device)
+        return type(caught.value), str(caught.value)
+
+    expected = error("cpu")
+    for _ in range(3):  # whichever thread is first
+        assert error(device) == expected
+    assert "encoded[5]" not in expected[1]
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_results_depend_on_the_item_alone(call):
+def test_results_depend_on_the_item_alone(device, call):
     alone = [call([item])[0] for item in GOOD]
     rng = random.Random(0)
     for count in (2, 7, 30):
         chosen = [rng.randrange(len(GOOD)) for _ in range(count)]
         for threads in (1, 2, 5):
-            results = call([GOOD[number] for number in chosen], threads=threads)
+            results = call([GOOD[number] for number in chosen], threads=threads, device=device)
             assert all(
-                torch.equal(result, alone[number])
+                torch.equal(result.cpu(), alone[number])
                 for result, number in zip(results, chosen, strict=True)
             )
 
 
-def test_a_box_outside_its_image_is_that_items_fault():
+def test_a_box_outside_its_image_is_that_items_fault(device):
     items = list(map(encoded_tensor, GOOD))
     boxes = torch.tensor([BOX, [0, 0, 22, 33], BOX, BOX, [-1, 0, 5, 5]])
-    batch, ok = ops.decode_resized_crop(items, boxes, size=8, strict=False)
+    batch, ok = ops.decode_resized_crop(items, boxes, size=8, strict=False, device=device)
     assert ok.tolist() == [True, False, True, True, False]
+    batch = batch.cpu()
     for place, good in enumerate(ok.tolist()):
         if good:
             alone = ops.decode_resized_crop([items[place]], boxes[place : place + 1], size=8)
@@ -97,36 +104,40 @@ def test_a_box_outside_its_image_is_that_items_fault():
         else:
             assert not batch[place].any()
     with pytest.raises(ValueError, match=r"^encoded\[1\]: box \(0, 0, 22, 33\)"):
-        ops.decode_resized_crop(items, boxes, size=8)
+        ops.decode_resized_crop(items, boxes, size=8, device=device)
 
 
-def test_normalised_images_depend_on_themselves_alone():
+def test_normalised_images_depend_on_themselves_alone(device):
     batch = torch.stack(
         [torch.from_numpy(photo(30, 40, seed)).permute(2, 0, 1) for seed in range(6)]
     )
     boxes = torch.tensor([[seed, 2, 30 + seed, 29] for seed in range(6)])
     flip = torch.arange(6) % 2 == 0
     options = {"size": (11, 13), "mean": (0.4, 0.5, 0.6), "std": (0.2, 0.3, 0.4)}
-    together = ops.resized_crop_normalize(batch, boxes, flip=flip, threads=3, **options)
+    on_device = batch.to(device)
+    together = ops.resized_crop_normalize(on_device, boxes, flip=flip, threads=3, **options)
     for place in range(6):
         one = slice(place, place + 1)
         alone = ops.resized_crop_normalize(batch[one], boxes[one], flip=flip[one], **options)
-        assert torch.equal(together[one], alone)
+        assert torch.equal(together[one].cpu(), alone)
 
 
-def test_inputs_are_left_as_they_were():
+def test_inputs_are_left_as_they_were(device):
     data, offsets = packed(list(map(encoded_tensor, GOOD)))
     kept = data.clone(), offsets.clone()
-    ops.decode_resized_crop(data, size=8, offsets=offsets)
+    ops.decode_resized_crop(data, size=8, offsets=offsets, device=device)
     assert torch.equal(data, kept[0])
     assert torch.equal(offsets, kept[1])
 
 
 def test_within_a_dataloader_worker_the_default_is_one_thread(monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        ops._native, "decode_images", lambda *given: (seen.append(given[-1]), ([], None))[1]
-    )
+
+    def decode_images(*given, **_):
+        seen.append(given[-1])
+        return [], None
+
+    monkeypatch.setattr(ops._native, "decode_images", decode_images)
     for inside, asked in [(False, 0), (True, 0), (True, 3)]:
         monkeypatch.setattr(ops, "get_worker_info", lambda inside=inside: inside or None)
         ops.decode_images([encoded_tensor(GOOD[0])], threads=asked)

@@ -25,6 +25,9 @@ class DeviceAllocator {
  public:
   virtual ~DeviceAllocator() = default;
 
+  // The device's number, as torch counts.
+  virtual std::uint32_t index() const = 0;
+
   // Null when there is no memory left.
   virtual std::unique_ptr<DeviceTensor> allocate(ffi::DType dtype,
                                                  rust::Slice<const std::int64_t> sizes,

@@ -7,7 +7,7 @@ use crate::tensors;
 use cxx::UniquePtr;
 use forebay_codec::{CpuBackend, PixelDecoder};
 use forebay_core::ports::{Decoder, DeviceMemory, Renderer};
-use forebay_core::{ErrorKind, FieldSpec, HasKind};
+use forebay_core::{DType, ErrorKind, FieldSpec, HasKind};
 use forebay_cuda::{Backend, Lent};
 use forebay_slab::{Allocator, Block, Pageable};
 use std::ffi::c_void;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// A device that a pipeline delivers to.
 pub(crate) struct Device {
     backend: Backend,
-    torch: Arc<Torch>,
+    torch: Torch,
     renderer: Arc<dyn Renderer>,
     decoders: Vec<Arc<dyn Decoder>>,
     /// What is missing, and what is done instead.
@@ -24,7 +24,7 @@ pub(crate) struct Device {
 }
 
 /// torch's allocator; called on the consumer's thread, or wherever memory is given back.
-struct Torch(UniquePtr<ffi::DeviceAllocator>);
+pub(crate) struct Torch(UniquePtr<ffi::DeviceAllocator>);
 
 // SAFETY: torch's caching allocator takes calls from any thread, and `DeviceAllocator` keeps no
 // state of its own.
@@ -51,23 +51,99 @@ impl Tensor {
     }
 }
 
-/// What torch said when it refused.
+/// Why torch's memory cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct TorchError(String);
+pub(crate) enum TorchError {
+    /// What torch said when it refused.
+    #[error("{0}")]
+    Refused(String),
+    #[error("torch has no more memory on the device")]
+    Full,
+    #[error(transparent)]
+    Device(#[from] forebay_cuda::Error),
+}
 
 impl HasKind for TorchError {
     fn kind(&self) -> ErrorKind {
-        ErrorKind::Device
+        match self {
+            Self::Refused(_) => ErrorKind::Device,
+            Self::Full => ErrorKind::DeviceMemory,
+            Self::Device(error) => error.kind(),
+        }
     }
 }
 
 impl Torch {
+    pub(crate) fn new(allocator: UniquePtr<ffi::DeviceAllocator>) -> Self {
+        Self(allocator)
+    }
+
+    /// The number of its device.
+    pub(crate) fn index(&self) -> u32 {
+        self.0.index()
+    }
+
     /// The calling thread's current stream.
     fn stream(&self) -> Result<*mut c_void, TorchError> {
-        let stream =
-            self.0.current_stream().map_err(|error| TorchError(error.what().to_owned()))?;
+        let refused = |error: cxx::Exception| TorchError::Refused(error.what().to_owned());
+        let stream = self.0.current_stream().map_err(refused)?;
         Ok(std::ptr::with_exposed_provenance_mut(usize::try_from(stream).unwrap_or(0)))
+    }
+
+    /// Refuses to let `call` take part in a capture: what it gives is not the same every time.
+    pub(crate) fn check_capture(
+        &self,
+        backend: &Backend,
+        call: &str,
+        advice: &str,
+    ) -> Result<(), Error> {
+        let raw = self.stream()?;
+        // SAFETY: torch's current stream lives while it is current.
+        if unsafe { backend.stream(raw) }.is_capturing()? {
+            let what = format!("{call} inside a CUDA graph's capture; {advice}");
+            return Err(Error::new(ErrorKind::Device, what));
+        }
+        Ok(())
+    }
+
+    /// A tensor of torch's for the calling thread's current stream, lent to the renderer.
+    pub(crate) fn lend(
+        &self,
+        backend: &Backend,
+        dtype: DType,
+        sizes: &[usize],
+        strides: &[usize],
+    ) -> Result<Lent, TorchError> {
+        let bytes = sizes.iter().product::<usize>() * dtype.size();
+        let (sizes, strides) = (tensors::signed(sizes), tensors::signed(strides));
+        let allocate = || self.0.allocate(dtype.into(), &sizes, &strides);
+        let mut tensor = allocate();
+        if tensor.is_null() && backend.release_scratch() {
+            tensor = allocate();
+        }
+        if tensor.is_null() {
+            return Err(TorchError::Full);
+        }
+        let stream = self.stream()?;
+        let address = tensor.address();
+        // SAFETY: the tensor keeps its memory, which nobody else has, and was allocated on this
+        // thread's current stream, which lives while it is current.
+        Ok(unsafe { backend.lend(address, bytes, Box::new(Tensor(tensor)), stream) }?)
+    }
+
+    /// Gives a tensor to the calling thread's current stream; true if it was allocated for another
+    /// one, which torch must be told (`record_stream`).
+    pub(crate) fn hand_out(
+        &self,
+        backend: &Backend,
+        lent: &Lent,
+    ) -> Result<(TensorOut, bool), Error> {
+        let raw = self.stream()?;
+        // SAFETY: as above.
+        let stream = unsafe { backend.stream(raw) };
+        let tensor = lent.hand_out(&stream)?.downcast::<Tensor>();
+        let tensor = tensor.map_err(|_| Error::new(ErrorKind::Internal, "a tensor of no torch"))?;
+        Ok((tensors::from_device(*tensor), !lent.is_of(&stream)))
     }
 }
 
@@ -90,7 +166,8 @@ impl Device {
             }
         }
         let renderer = backend.renderer();
-        Ok(Self { backend, torch: Arc::new(Torch(allocator)), renderer, decoders, notes })
+        let torch = Torch::new(allocator);
+        Ok(Self { backend, torch, renderer, decoders, notes })
     }
 
     pub(crate) fn decoders(&self) -> Vec<Arc<dyn Decoder>> {
@@ -107,14 +184,8 @@ impl Device {
 
     /// Refuses to take part in a capture: a batch is not the same every time.
     pub(crate) fn check_capture(&self) -> Result<(), Error> {
-        let raw = self.torch.stream()?;
-        // SAFETY: torch's current stream lives while it is current.
-        if unsafe { self.backend.stream(raw) }.is_capturing()? {
-            let what = "next() inside a CUDA graph's capture; take the batch before it and copy it \
-                        into static inputs";
-            return Err(Error::new(ErrorKind::Device, what));
-        }
-        Ok(())
+        let advice = "take the batch before it and copy it into static inputs";
+        self.torch.check_capture(&self.backend, "next()", advice)
     }
 
     /// Gives a field to the consumer's stream; true if it was allocated for another one, which torch
@@ -125,13 +196,7 @@ impl Device {
     ) -> Result<(TensorOut, bool), Error> {
         let lent = memory.as_any().downcast_ref::<Lent>();
         let lent = lent.ok_or_else(|| Error::new(ErrorKind::Internal, "memory of no device"))?;
-        let raw = self.torch.stream()?;
-        // SAFETY: as above.
-        let stream = unsafe { self.backend.stream(raw) };
-        let owner = lent.hand_out(&stream)?;
-        let tensor = owner.downcast::<Tensor>();
-        let tensor = tensor.map_err(|_| Error::new(ErrorKind::Internal, "a tensor of no torch"))?;
-        Ok((tensors::from_device(*tensor), !lent.is_of(&stream)))
+        self.torch.hand_out(&self.backend, lent)
     }
 }
 
@@ -153,25 +218,13 @@ impl Allocator for DeviceSlabs {
     ) -> Result<Arc<dyn DeviceMemory>, forebay_slab::Error> {
         let (sizes, strides) = forebay_slab::shape_and_strides(spec, samples);
         let bytes = sizes.iter().product::<usize>() * spec.dtype.size();
-        let failed = |kind, reason: String| forebay_slab::Error::Allocator { kind, bytes, reason };
-        let (sizes, strides) = (tensors::signed(&sizes), tensors::signed(&strides));
         let Device { torch, backend, .. } = &*self.device;
-        let allocate = || torch.0.allocate(spec.dtype.into(), &sizes, &strides);
-        let mut tensor = allocate();
-        if tensor.is_null() && backend.release_scratch() {
-            tensor = allocate();
-        }
-        if tensor.is_null() {
-            let what = "torch has no more memory on the device";
-            return Err(failed(ErrorKind::DeviceMemory, what.to_owned()));
-        }
-        let refused = |error: &dyn HasKind| failed(error.kind(), error.to_string());
-        let stream = torch.stream().map_err(|error| refused(&error))?;
-        let address = tensor.address();
-        // SAFETY: the tensor keeps its memory, which nobody else has, and was allocated on this
-        // thread's current stream, which lives while it is current.
-        let lent = unsafe { backend.lend(address, bytes, Box::new(Tensor(tensor)), stream) };
-        Ok(Arc::new(lent.map_err(|error| refused(&error))?))
+        let lent = torch.lend(backend, spec.dtype, &sizes, &strides);
+        let lent = lent.map_err(|error| {
+            let (kind, reason) = (error.kind(), error.to_string());
+            forebay_slab::Error::Allocator { kind, bytes, reason }
+        })?;
+        Ok(Arc::new(lent))
     }
 
     fn eager(&self) -> bool {

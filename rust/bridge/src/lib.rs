@@ -9,6 +9,7 @@
 
 mod batch;
 mod device;
+mod devices;
 mod examine;
 mod fork;
 mod guard;
@@ -20,6 +21,7 @@ mod scan;
 mod stateless;
 mod tensors;
 
+use cxx::UniquePtr;
 use guard::{Error, guard};
 use pipeline::{PIPELINES, Pipeline, dataset_fault};
 use scan::SCANS;
@@ -72,6 +74,14 @@ mod ffi {
         threads: u64,
     }
 
+    /// How a batch of decoded images, `(N, C, H, W)`, lies in memory.
+    #[derive(Debug, Clone, Copy)]
+    struct ImageForm {
+        shape: [i64; 4],
+        /// Rows of whole pixels; else a plane a channel.
+        interleaved: bool,
+    }
+
     /// How pixels become floats.
     struct NormalizeOptions<'a> {
         mean: &'a [f64],
@@ -89,6 +99,8 @@ mod ffi {
 
         /// torch's allocator on one device.
         type DeviceAllocator;
+        /// The device's number.
+        fn index(self: &DeviceAllocator) -> u32;
         /// Null when there is no memory left.
         fn allocate(
             self: &DeviceAllocator,
@@ -120,6 +132,7 @@ mod ffi {
             orientation: &str,
             strict: bool,
             threads: u64,
+            device: UniquePtr<DeviceAllocator>,
         ) -> Result<Box<Poll>>;
         fn decode_resized_crop(
             encoded: &[Encoded],
@@ -127,16 +140,28 @@ mod ffi {
             orientation: &str,
             strict: bool,
             options: &CropOptions,
+            device: UniquePtr<DeviceAllocator>,
         ) -> Result<Box<Poll>>;
         fn resized_crop_normalize(
             images: &[u8],
-            shape: [i64; 4],
-            interleaved: bool,
+            form: ImageForm,
             boxes: &[i64],
             flip: &[bool],
             options: &CropOptions,
             normalize: &NormalizeOptions,
         ) -> Result<TensorOut>;
+        /// The same of images on a device, which are read when its current stream comes to them.
+        fn resized_crop_normalize_on_device(
+            images: &DeviceTensor,
+            form: ImageForm,
+            boxes: &[i64],
+            flip: &[bool],
+            options: &CropOptions,
+            normalize: &NormalizeOptions,
+            device: UniquePtr<DeviceAllocator>,
+        ) -> Result<TensorOut>;
+        /// Where the stateless ops find CUDA; said once.
+        fn cuda_places(folders: Vec<String>, cuda_major: i64, kernels: &str) -> Result<()>;
         fn examine_file(path: &[u8], max_pixels: i64) -> Result<String>;
         fn system_info() -> Result<String>;
         /// Opens every device; a `cuda_major` of 0 stands for none.
@@ -182,8 +207,12 @@ fn decode_images(
     orientation: &str,
     strict: bool,
     threads: u64,
+    device: UniquePtr<ffi::DeviceAllocator>,
 ) -> Result<Box<Poll>, Error> {
-    guard(|| ops::decode_images(encoded, mode, orientation, strict, threads).map(Box::new))
+    guard(|| {
+        let poll = ops::decode_images(encoded, mode, orientation, strict, threads, device)?;
+        Ok(Box::new(poll))
+    })
 }
 
 fn decode_resized_crop(
@@ -192,21 +221,44 @@ fn decode_resized_crop(
     orientation: &str,
     strict: bool,
     options: &ffi::CropOptions,
+    device: UniquePtr<ffi::DeviceAllocator>,
 ) -> Result<Box<Poll>, Error> {
-    guard(|| ops::decode_resized_crop(encoded, boxes, orientation, strict, options).map(Box::new))
+    guard(|| {
+        let poll = ops::decode_resized_crop(encoded, boxes, orientation, strict, options, device)?;
+        Ok(Box::new(poll))
+    })
 }
 
 fn resized_crop_normalize(
     images: &[u8],
-    shape: [i64; 4],
-    interleaved: bool,
+    form: ffi::ImageForm,
     boxes: &[i64],
     flip: &[bool],
     options: &ffi::CropOptions,
     normalize: &ffi::NormalizeOptions,
 ) -> Result<ffi::TensorOut, Error> {
+    guard(|| ops::resized_crop_normalize(images, form, boxes, flip, options, normalize))
+}
+
+fn resized_crop_normalize_on_device(
+    images: &ffi::DeviceTensor,
+    form: ffi::ImageForm,
+    boxes: &[i64],
+    flip: &[bool],
+    options: &ffi::CropOptions,
+    normalize: &ffi::NormalizeOptions,
+    device: UniquePtr<ffi::DeviceAllocator>,
+) -> Result<ffi::TensorOut, Error> {
     guard(|| {
-        ops::resized_crop_normalize(images, shape, interleaved, boxes, flip, options, normalize)
+        let target = ops::device::Target::open(device, "resized_crop_normalize")?;
+        target.resized_crop_normalize(images, form, boxes, flip, options, normalize)
+    })
+}
+
+fn cuda_places(folders: Vec<String>, cuda_major: i64, kernels: &str) -> Result<(), Error> {
+    guard(|| {
+        devices::set_places(stateless::places(folders, cuda_major), kernels.into());
+        Ok(())
     })
 }
 
@@ -247,7 +299,7 @@ fn pipeline_open(
     names: &[u8],
     offsets: &[i64],
     labels: &ffi::Labels,
-    device: cxx::UniquePtr<ffi::DeviceAllocator>,
+    device: UniquePtr<ffi::DeviceAllocator>,
 ) -> Result<[i64; 3], Error> {
     guard(|| Ok(PIPELINES.insert(Pipeline::open(options, names, offsets, labels, device)?)))
 }

@@ -1,10 +1,19 @@
 //! The stateless ops: many images at once, by threads that end with the call.
 
-use crate::ffi::{CropOptions, DType, Encoded, NormalizeOptions, TensorOut};
+mod crop;
+pub(crate) mod device;
+mod wave;
+
+use crate::ffi::{
+    CropOptions, DType, DeviceAllocator, Encoded, ImageForm, NormalizeOptions, TensorOut,
+};
 use crate::guard::Error;
 use crate::tensors::{self, Poll};
+use crop::Crops;
+use cxx::UniquePtr;
+use device::Target;
 use forebay_codec::{Mode, Options, Pixels, decode_into, decoded_size, probe, render_into};
-use forebay_core::recipe::ResizedCrop;
+use forebay_core::recipe::whole;
 use forebay_core::{
     DType as Core, ErrorKind, Format, ImageMeta, Layout, Limits, Normalize, Orientation, Size,
     Write,
@@ -12,9 +21,6 @@ use forebay_core::{
 use forebay_engine::for_each;
 use std::num::NonZero;
 use std::sync::Mutex;
-
-/// Longest side of an op's result: JPEG's own limit, and far from any overflow.
-const MAX_SIDE: i64 = 65_535;
 
 fn invalid(message: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Invalid, message)
@@ -109,6 +115,34 @@ impl Outcomes {
             _ => Ok(ok),
         }
     }
+
+    /// The first error by number.
+    fn first(self, items: &str) -> Result<(), Error> {
+        let errors = self.0.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match errors.into_iter().min_by_key(|(item, _)| *item) {
+            Some((item, error)) => Err(error.about(&format!("{items}[{item}]"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What `job` makes of the items that it does not fail at, in order; its errors go to `outcomes`.
+fn collect<T: Send>(
+    threads: usize,
+    items: usize,
+    outcomes: &Outcomes,
+    job: impl Fn(usize) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
+    let made = Mutex::new(Vec::with_capacity(items));
+    for_each(threads, (0..items).collect(), |item: usize| {
+        let outcome = job(item).map(|one| {
+            made.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((item, one));
+        });
+        outcomes.note(item, outcome);
+    })?;
+    let mut made = made.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    made.sort_unstable_by_key(|(item, _)| *item);
+    Ok(made.into_iter().map(|(_, one)| one).collect())
 }
 
 fn mask(ok: Vec<u8>) -> TensorOut {
@@ -123,6 +157,7 @@ pub(crate) fn decode_images(
     orientation: &str,
     strict: bool,
     threads: u64,
+    device: UniquePtr<DeviceAllocator>,
 ) -> Result<Poll, Error> {
     let options = Options {
         mode: parse_mode(mode)?,
@@ -131,6 +166,18 @@ pub(crate) fn decode_images(
         // Nobody sees the warnings, and a Loader does not look behind its crop (ERR-2).
         to_end: false,
     };
+    if !device.is_null() {
+        let target = Target::open(device, "decode_images")?;
+        let (threads, outcomes) = (thread_count(threads), Outcomes::new());
+        let images = wave::planned(encoded, threads, &outcomes, |_, meta| {
+            let orientation = orientation_of(meta, options.apply_orientation);
+            Ok(whole(meta.size, orientation, raw_write()))
+        })?;
+        let items = encoded.len();
+        let (mut tensors, ok) = target.decode_images(&images, outcomes, items, strict, threads)?;
+        tensors.push(mask(ok));
+        return Ok(Poll::new(String::new(), tensors));
+    }
     let slots: Vec<Mutex<Option<TensorOut>>> = encoded.iter().map(|_| Mutex::new(None)).collect();
     let outcomes = Outcomes::new();
     for_each(thread_count(threads), (0..encoded.len()).collect(), |item: usize| {
@@ -158,16 +205,23 @@ pub(crate) fn decode_resized_crop(
     orientation: &str,
     strict: bool,
     options: &CropOptions,
+    device: UniquePtr<DeviceAllocator>,
 ) -> Result<Poll, Error> {
     let apply_orientation = parse_orientation(orientation)?;
     let crops = Crops::new(options, boxes, &[], encoded.len())?;
-    let write = Write {
-        channels: 3,
-        dtype: Core::UInt8,
-        layout: Layout::Contiguous,
-        scale: false,
-        normalize: None,
+    let plan = |item: usize, meta: &ImageMeta| {
+        let orientation = orientation_of(meta, apply_orientation);
+        crops.of(item).plan(meta.size, orientation, raw_write()).map_err(invalid)
     };
+    if !device.is_null() {
+        let target = Target::open(device, "decode_resized_crop")?;
+        let (threads, outcomes) = (thread_count(options.threads), Outcomes::new());
+        let images = wave::planned(encoded, threads, &outcomes, plan)?;
+        let items = encoded.len();
+        let (batch, ok) =
+            target.decode_resized_crop(&images, outcomes, &crops, items, strict, threads)?;
+        return Ok(Poll::new(String::new(), vec![batch, mask(ok)]));
+    }
     let limits = Limits::default();
     let outcomes = Outcomes::new();
     let mut batch = zeros(encoded.len(), 3, crops.size, 1)?;
@@ -176,10 +230,7 @@ pub(crate) fn decode_resized_crop(
         let outcome = (|| {
             let bytes = encoded[item].bytes;
             let meta = probe(bytes, &limits)?;
-            let orientation =
-                if apply_orientation { meta.orientation } else { Orientation::default() };
-            let plan = crops.of(item).plan(meta.size, orientation, write);
-            let plan = plan.map_err(invalid)?;
+            let plan = plan(item, &meta)?;
             let rendered = render_into(Pixels::Encoded(bytes), &meta, &plan, &limits, out);
             if rendered.is_err() {
                 // What was rendered before the damage is no part of the result.
@@ -190,32 +241,42 @@ pub(crate) fn decode_resized_crop(
         outcomes.note(item, outcome);
     })?;
     let ok = outcomes.ok(encoded.len(), strict)?;
-    let sizes = crops.batch_sizes(encoded.len());
+    let sizes = tensors::signed(&crops.batch(encoded.len()));
     let batch = tensors::from_bytes(batch, DType::UInt8, sizes);
     Ok(Poll::new(String::new(), vec![batch, mask(ok)]))
 }
 
-/// Crops of decoded images, normalised: `(N, 3, H, W)`.
-pub(crate) fn resized_crop_normalize(
-    images: &[u8],
-    shape: [i64; 4],
-    interleaved: bool,
-    boxes: &[i64],
-    flip: &[bool],
-    options: &CropOptions,
-    normalize: &NormalizeOptions,
-) -> Result<TensorOut, Error> {
-    let [count, channels, height, width] = shape;
+/// The orientation that is undone.
+fn orientation_of(meta: &ImageMeta, apply: bool) -> Orientation {
+    if apply { meta.orientation } else { Orientation::default() }
+}
+
+/// Pixels as they are.
+fn raw_write() -> Write {
+    Write {
+        channels: 3,
+        dtype: Core::UInt8,
+        layout: Layout::Contiguous,
+        scale: false,
+        normalize: None,
+    }
+}
+
+/// Number and size of the images of a batch.
+fn batch_of(form: ImageForm) -> Result<(usize, Size), Error> {
+    let [count, channels, height, width] = form.shape;
     let side = |side: i64| u32::try_from(side).ok().filter(|&side| side > 0);
     let (Some(height), Some(width), 3) = (side(height), side(width), channels) else {
+        let shape = form.shape;
         let message = format!("images must be (N, 3, H, W) with pixels, got {shape:?}");
         return Err(invalid(message));
     };
-    let count = usize::try_from(count).map_err(invalid)?;
-    let size = Size { width, height };
-    let crops = Crops::new(options, boxes, flip, count)?;
-    let write = normalize_write(normalize)?;
-    let meta = ImageMeta {
+    Ok((usize::try_from(count).map_err(invalid)?, Size { width, height }))
+}
+
+/// What the header of an image would say that is decoded already.
+fn decoded_meta(size: Size) -> ImageMeta {
+    ImageMeta {
         format: Format::Png,
         size,
         orientation: Orientation::default(),
@@ -223,7 +284,22 @@ pub(crate) fn resized_crop_normalize(
         progressive: false,
         baseline: None,
         bytes: 0,
-    };
+    }
+}
+
+/// Crops of decoded images, normalised: `(N, 3, H, W)`.
+pub(crate) fn resized_crop_normalize(
+    images: &[u8],
+    form: ImageForm,
+    boxes: &[i64],
+    flip: &[bool],
+    options: &CropOptions,
+    normalize: &NormalizeOptions,
+) -> Result<TensorOut, Error> {
+    let (count, size) = batch_of(form)?;
+    let crops = Crops::new(options, boxes, flip, count)?;
+    let write = normalize_write(normalize)?;
+    let meta = decoded_meta(size);
     let element = write.dtype.size();
     let mut batch = zeros(count, 3, crops.size, element)?;
     let outcomes = Outcomes::new();
@@ -233,7 +309,7 @@ pub(crate) fn resized_crop_normalize(
     let job = |(item, (image, out)): (usize, (&[u8], &mut [u8]))| {
         let outcome = (|| {
             let pixels =
-                if interleaved { Pixels::Interleaved(image) } else { Pixels::Planar(image) };
+                if form.interleaved { Pixels::Interleaved(image) } else { Pixels::Planar(image) };
             let plan = crops.of(item).plan(size, Orientation::default(), write);
             let plan = plan.map_err(invalid)?;
             Ok(render_into(pixels, &meta, &plan, &Limits::default(), out).map(|_| ())?)
@@ -241,11 +317,9 @@ pub(crate) fn resized_crop_normalize(
         outcomes.note(item, outcome);
     };
     for_each(thread_count(options.threads), items, job)?;
-    let errors = outcomes.0.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some((item, error)) = errors.into_iter().min_by_key(|(item, _)| *item) {
-        return Err(error.about(&format!("images[{item}]")));
-    }
-    Ok(tensors::from_bytes(batch, write.dtype.into(), crops.batch_sizes(count)))
+    outcomes.first("images")?;
+    let sizes = tensors::signed(&crops.batch(count));
+    Ok(tensors::from_bytes(batch, write.dtype.into(), sizes))
 }
 
 fn normalize_write(options: &NormalizeOptions) -> Result<Write, Error> {
@@ -268,64 +342,4 @@ fn normalize_write(options: &NormalizeOptions) -> Result<Write, Error> {
     };
     let (layout, normalize) = (Layout::Contiguous, Some(Normalize { mean, std }));
     Ok(Write { channels: 3, dtype, layout, scale: true, normalize })
-}
-
-/// The crops of a batch, checked.
-struct Crops<'a> {
-    size: Size,
-    interpolation: forebay_core::coeffs::Interpolation,
-    antialias: bool,
-    boxes: &'a [[i64; 4]],
-    flip: &'a [bool],
-}
-
-impl<'a> Crops<'a> {
-    fn new(
-        options: &CropOptions,
-        boxes: &'a [i64],
-        flip: &'a [bool],
-        items: usize,
-    ) -> Result<Self, Error> {
-        let side = |side: i64| {
-            let fits = Some(side).filter(|side| (1..=MAX_SIDE).contains(side));
-            fits.and_then(|side| u32::try_from(side).ok())
-        };
-        let (Some(height), Some(width)) = (side(options.height), side(options.width)) else {
-            let (height, width) = (options.height, options.width);
-            return Err(invalid(format!(
-                "size must be (height, width) of 1..={MAX_SIDE}, got ({height}, {width})"
-            )));
-        };
-        let interpolation = crate::options::parse("interpolation", options.interpolation)?;
-        let (boxes, rest) = boxes.as_chunks::<4>();
-        if !rest.is_empty() || (!boxes.is_empty() && boxes.len() != items) {
-            let rows = boxes.len();
-            return Err(invalid(format!("boxes must be ({items}, 4) int64, got {rows} rows")));
-        }
-        if !flip.is_empty() && flip.len() != items {
-            return Err(invalid(format!("flip must be ({items},) bool, got {}", flip.len())));
-        }
-        let antialias = options.antialias;
-        Ok(Self { size: Size { width, height }, interpolation, antialias, boxes, flip })
-    }
-
-    fn of(&self, item: usize) -> ResizedCrop {
-        ResizedCrop {
-            bounds: self.boxes.get(item).copied(),
-            size: self.size,
-            interpolation: self.interpolation,
-            antialias: self.antialias,
-            flip: self.flip.get(item).copied().unwrap_or_default(),
-        }
-    }
-
-    /// Bytes of one image of the batch.
-    fn item(&self, element: usize) -> usize {
-        3 * element * self.size.width as usize * self.size.height as usize
-    }
-
-    fn batch_sizes(&self, items: usize) -> Vec<i64> {
-        let items = i64::try_from(items).expect("a list's length fits an i64");
-        vec![items, 3, i64::from(self.size.height), i64::from(self.size.width)]
-    }
 }

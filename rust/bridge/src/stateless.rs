@@ -37,10 +37,15 @@ pub(crate) fn cuda_report(
     cuda_major: i64,
     kernels: &str,
 ) -> Result<String, Error> {
+    let places = places(folders, cuda_major);
+    to_json(&forebay_cuda::report::report(&places, Path::new(kernels)))
+}
+
+/// A `cuda_major` of 0 stands for none.
+pub(crate) fn places(folders: Vec<String>, cuda_major: i64) -> Places {
     let folders = folders.into_iter().map(Into::into).collect();
     let cuda_major = u32::try_from(cuda_major).ok().filter(|&major| major != 0);
-    let places = Places { folders, cuda_major };
-    to_json(&forebay_cuda::report::report(&places, Path::new(kernels)))
+    Places { folders, cuda_major }
 }
 
 /// An error of the kind with the given number, for tests of the way that errors take.

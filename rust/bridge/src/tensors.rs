@@ -119,10 +119,14 @@ pub(crate) fn signed(lengths: &[usize]) -> Vec<i64> {
 }
 
 /// Strides of row-major memory.
-fn contiguous(sizes: &[i64]) -> Vec<i64> {
-    let mut strides = vec![1; sizes.len()];
+pub(crate) fn contiguous<T>(sizes: &[T]) -> Vec<T>
+where
+    T: Copy + Ord + From<u8> + std::ops::Mul<Output = T>,
+{
+    let one = T::from(1);
+    let mut strides = vec![one; sizes.len()];
     for dim in (1..sizes.len()).rev() {
-        strides[dim - 1] = strides[dim] * sizes[dim].max(1);
+        strides[dim - 1] = strides[dim] * sizes[dim].max(one);
     }
     strides
 }

@@ -1,10 +1,11 @@
 //! Images for the stateless ops: the executor on the calling thread.
 
+use crate::decoder::copy;
 use crate::render::{Input, Work, with_scratch};
 use crate::{Error, Level};
 use forebay_core::ports::{RenderReport, Stop};
 use forebay_core::recipe::whole;
-use forebay_core::{DType, ImageMeta, ImagePlan, Layout, Limits, Orientation, Size, Write};
+use forebay_core::{DType, ImageMeta, ImagePlan, Layout, Limits, Orientation, Region, Size, Write};
 
 /// Which channels come out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,6 +126,21 @@ pub fn render_into(
         Pixels::Planar(pixels) => Input::Planar(pixels),
     };
     run(input, meta, plan, limits, false, out)
+}
+
+/// Decodes a region of the stored image that `meta` describes into `out`, rows of interleaved RGB:
+/// what [`crate::PixelDecoder`] does, with errors that keep their kind.
+///
+/// # Errors
+/// The image is damaged, truncated or of a kind that is not decoded, or `out` has another length.
+pub fn decode_region_into(
+    bytes: &[u8],
+    meta: &ImageMeta,
+    region: Region,
+    limits: &Limits,
+    out: &mut [u8],
+) -> Result<(), Error> {
+    run(Input::Encoded(bytes), meta, &copy(region, 3), limits, false, out).map(|_| ())
 }
 
 fn run(

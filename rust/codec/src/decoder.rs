@@ -75,7 +75,7 @@ impl Decoder for PixelDecoder {
 }
 
 /// The plan that leaves a region's pixels as they are.
-fn copy(region: Region, channels: usize) -> ImagePlan {
+pub(crate) fn copy(region: Region, channels: usize) -> ImagePlan {
     let axis = |length: u32| Axis {
         out_len: length,
         content_start: 0,

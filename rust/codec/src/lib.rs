@@ -17,7 +17,9 @@ mod render;
 pub mod simd;
 
 pub use backend::CpuBackend;
-pub use decode::{Mode, Options, Pixels, decode_into, decoded_size, render_into};
+pub use decode::{
+    Mode, Options, Pixels, decode_into, decode_region_into, decoded_size, render_into,
+};
 pub use decoder::PixelDecoder;
 pub use error::Error;
 pub use jpeg::version as jpeg_version;

@@ -8,11 +8,11 @@ use crate::hardware::HardwareDecoder;
 use crate::lent::{Lent, Retired};
 use crate::nvjpeg::NvJpeg;
 use crate::nvrtc::{Nvrtc, Program, Source};
-use crate::pack::{COMPILE_OPTIONS, SOURCES};
-use crate::pixels::PinnedMemory;
+use crate::pack::{self, COMPILE_OPTIONS, SOURCES};
+use crate::pixels::{ForeignPixels, PinnedMemory};
 use crate::pool::Pool;
 use crate::renderer::CudaRenderer;
-use forebay_core::ports::{Decoder, PixelMemory};
+use forebay_core::ports::{Decoder, PixelMemory, Pixels};
 use std::any::Any;
 use std::ffi::c_void;
 use std::path::PathBuf;
@@ -125,6 +125,16 @@ impl Backend {
         // SAFETY: the caller's second promise.
         let stream = unsafe { Stream::borrow(&self.device, stream) };
         Lent::new(address, bytes, owner, &stream, &self.render, &self.retired)
+    }
+
+    /// Pixels that lie on this device already, for a render job. They are read after all work that
+    /// the slot's allocating stream had then ([`Backend::lend`]), and before whoever the slot is
+    /// handed out to goes on ([`Lent::hand_out`]).
+    ///
+    /// # Safety
+    /// - Between these two points the samples of `source` are valid, and nobody writes them.
+    pub unsafe fn pixels(&self, source: pack::Source) -> Pixels {
+        Pixels::Device(Box::new(ForeignPixels(source)))
     }
 
     /// The consumer's current stream.

@@ -17,6 +17,10 @@ pub(crate) struct DevicePixels {
     pub(crate) memory: Arc<Loan<DeviceBuffer>>,
 }
 
+/// Pixels in memory of the device that is not ours, to be put into `Pixels::Device`.
+#[derive(Debug)]
+pub(crate) struct ForeignPixels(pub(crate) Source);
+
 /// Page-locked memory that images of about the same time share: each would take a copy of its own
 /// otherwise, and the driver has one lock for all threads.
 const CHUNK: usize = 8 << 20;

@@ -10,7 +10,7 @@ use crate::driver::{
 };
 use crate::lent::Lent;
 use crate::pack::{self, BLOCK_THREADS, Kernel, Packed, Plane, RenderItem, Source};
-use crate::pixels::{ALIGN, DevicePixels, PinnedPixels};
+use crate::pixels::{ALIGN, DevicePixels, ForeignPixels, PinnedPixels};
 use crate::pool::{Loan, Pool};
 use forebay_core::ports::{
     Fault, HostPixels, Pixels, RenderJob, RenderReport, RenderSink, Rendered, Renderer, SlotMemory,
@@ -181,7 +181,10 @@ impl CudaRenderer {
                         }
                         Ok(Place::Device(*source))
                     }
-                    None => Err("pixels of another device"),
+                    None => match pixels.downcast_ref::<ForeignPixels>() {
+                        Some(ForeignPixels(source)) => Ok(Place::Device(*source)),
+                        None => Err("pixels of another device"),
+                    },
                 },
                 Pixels::Encoded(_) => Err("pixels that were not decoded"),
             };
@@ -208,8 +211,12 @@ impl CudaRenderer {
         Ok(Place::Upload { piece, region: *region, channels: *channels })
     }
 
-    /// Puts the batch into the streams, in parts if there is no memory for all of it at once.
-    fn enqueue_all(&self, jobs: &mut [RenderJob]) -> Result<Vec<Outcome>, Error> {
+    /// Puts the batch into the streams, in parts if there is no memory for all of it at once; the
+    /// outcome of each job by its place. [`Renderer::submit`] for callers without a sink.
+    ///
+    /// # Errors
+    /// The device fails, or has no scratch memory. Parts that are in the streams are still done.
+    pub fn enqueue_all(&self, jobs: &mut [RenderJob]) -> Result<Vec<Result<(), Fault>>, Error> {
         match self.enqueue(jobs) {
             Err(error) if error.kind() == ErrorKind::DeviceMemory && jobs.len() > 1 => {
                 let (first, second) = jobs.split_at_mut(jobs.len() / 2);

@@ -10,6 +10,7 @@ use forebay_cuda::driver::ComputeCapability;
 use forebay_cuda::find::Places;
 use forebay_cuda::nvjpeg::NvJpeg;
 use forebay_cuda::nvrtc::{Nvrtc, Program, Source};
+use forebay_cuda::pack::{COMPILE_OPTIONS, Kernel, SOURCES};
 
 const HEADER: Source<'static> =
     Source { name: "forebay/twice.cuh", text: "__device__ int twice(int x) { return 2 * x; }" };
@@ -44,6 +45,21 @@ fn nvrtc_compiles_for_hopper_with_headers_in_memory() {
     assert!(cubin.bytes().starts_with(b"\x7fELF"));
     let name = b"double_all";
     assert!(cubin.bytes().windows(name.len()).any(|bytes| bytes == name), "the kernel's name");
+}
+
+/// A GPU compiles them at first use: what it would refuse is seen where none is.
+#[test]
+fn nvrtc_compiles_the_renderers_kernels() {
+    let Some(nvrtc) = or_skip(Nvrtc::load(&places())) else { return };
+    let sources: Vec<Source<'_>> =
+        SOURCES.iter().map(|&(name, text)| Source { name, text }).collect();
+    let (source, headers) = sources.split_first().unwrap();
+    let program = Program { source: *source, headers, options: COMPILE_OPTIONS };
+    let cubin = nvrtc.compile(&program, "sm_90").unwrap();
+    for kernel in [Kernel::ResampleAcross, Kernel::ResampleDown] {
+        let name = kernel.name().as_bytes();
+        assert!(cubin.bytes().windows(name.len()).any(|bytes| bytes == name), "{kernel:?}");
+    }
 }
 
 #[test]

@@ -108,6 +108,11 @@ fn pixels_that_are_not_there_are_refused() {
         let needed = Region::whole(SIZE);
         assert_eq!(refused_source(Source::Rgb(plane(held))), Error::Region { needed, held });
         assert_eq!(refused_source(Source::Gray(plane(held))), Error::Region { needed, held });
+        for place in 0..3 {
+            let mut planes = [plane(needed); 3];
+            planes[place] = plane(held);
+            assert_eq!(refused_source(Source::Planar(planes)), Error::Region { needed, held });
+        }
     }
 }
 
@@ -123,6 +128,9 @@ fn sources_that_contradict_themselves_are_refused() {
         let error = refused_source(Source::Rgb(plane));
         assert!(matches!(error, Error::Source { .. }), "{error}");
     }
+    let narrow = Plane { pitch: 7, ..plane(held) };
+    let error = refused_source(Source::Planar([plane(held), narrow, plane(held)]));
+    assert!(matches!(error, Error::Source { .. }), "{error}");
 }
 
 #[test]

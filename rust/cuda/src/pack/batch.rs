@@ -213,6 +213,11 @@ impl Areas {
     }
 }
 
+/// Takes an image's memory from the scratch, but for its sums.
+pub(super) fn reserve(plan: &ImagePlan, scratch: &mut Scratch) {
+    Areas::new(plan, scratch);
+}
+
 /// Whether a pass needs the across kernel.
 fn is_across(pass: &Pass) -> bool {
     matches!(pass.x.taps, Taps::Weighted(_)) && pass.x.content_len() > 0 && pass.y.content_len() > 0

@@ -29,6 +29,7 @@ pub(super) mod source_kind {
     pub(in crate::pack) const GRAY: u32 = 1;
     pub(in crate::pack) const RGBX: u32 = 2;
     pub(in crate::pack) const YCBCR: u32 = 3;
+    pub(in crate::pack) const PLANAR: u32 = 4;
 }
 
 pub(super) mod layout {

@@ -22,6 +22,7 @@ pub use error::Error;
 pub use source::{Component, Plane, Source};
 
 use batch::Batch;
+use blob::Scratch;
 use forebay_core::ImagePlan;
 
 /// The kernels' program and the headers that it includes, by name.
@@ -138,6 +139,14 @@ pub fn pack(items: &[RenderItem<'_>]) -> Packed {
         }
     }
     Packed { refused, ..batch.finish() }
+}
+
+/// Bytes on the device that an image takes until it is rendered: its pixels, as 8-bit RGB, and
+/// scratch. Tables are not counted.
+pub fn footprint(plan: &ImagePlan) -> u64 {
+    let mut scratch = Scratch::new(0);
+    batch::reserve(plan, &mut scratch);
+    scratch.bytes() + 3 * plan.region.size().pixels()
 }
 
 #[cfg(test)]

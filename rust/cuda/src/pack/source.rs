@@ -31,6 +31,8 @@ pub struct Component {
 pub enum Source {
     /// Interleaved, three bytes a pixel.
     Rgb(Plane),
+    /// Red, green and blue, each whole by itself.
+    Planar([Plane; 3]),
     /// One channel, which stands for all three.
     Gray(Plane),
     /// Y, Cb and Cr as a JPEG stores them; they are upsampled and converted as libjpeg-turbo does.
@@ -144,6 +146,7 @@ impl Source {
     pub(super) fn check(&self, region: Region) -> Result<(), Error> {
         match self {
             Self::Rgb(plane) => plane.check(region, 3),
+            Self::Planar(planes) => planes.iter().try_for_each(|plane| plane.check(region, 1)),
             Self::Gray(plane) => plane.check(region, 1),
             Self::Ycbcr { size, components } => {
                 if !region.fits(*size) {
@@ -161,6 +164,10 @@ impl Source {
             Self::Rgb(plane) => {
                 planes[0] = plane.describe(3);
                 source_kind::RGB
+            }
+            Self::Planar(channels) => {
+                planes = channels.map(|channel| channel.describe(1));
+                source_kind::PLANAR
             }
             Self::Gray(plane) => {
                 planes[0] = plane.describe(1);

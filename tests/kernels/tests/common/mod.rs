@@ -127,26 +127,42 @@ impl Image {
         Samples::new(&self.pixels, self.size, self.channels, held)
     }
 
+    /// Each channel by itself.
+    pub fn planes(&self, held: Region) -> Vec<Samples> {
+        let channel = |channel| -> Vec<u8> {
+            self.pixels.iter().skip(channel).step_by(self.channels).copied().collect()
+        };
+        (0..self.channels).map(|n| Samples::new(&channel(n), self.size, 1, held)).collect()
+    }
+
     pub fn expected(&self, plan: &ImagePlan) -> Vec<u8> {
         oracle(Pixels::Interleaved(&self.pixels), self.size, plan)
     }
 }
 
+/// One plane is interleaved, or the only channel.
+fn source(samples: &[Samples], channels: usize) -> Source {
+    match samples {
+        [red, green, blue] => Source::Planar([red, green, blue].map(Samples::plane)),
+        [gray] if channels == 1 => Source::Gray(gray.plane()),
+        [rgb] => Source::Rgb(rgb.plane()),
+        _ => panic!("no image has {} planes", samples.len()),
+    }
+}
+
 /// Renders all at once, from sources that hold the whole image and from ones that hold the region
-/// only, and compares each with the CPU's slot.
+/// only, interleaved and in planes, and compares each with the CPU's slot.
 pub fn check(batch: &[(&Image, &ImagePlan)]) {
-    for is_whole in [true, false] {
-        let held = |(image, plan): &(&Image, &ImagePlan)| {
-            if is_whole { Region::whole(image.size) } else { plan.region }
+    for (is_whole, is_planar) in [(true, false), (false, false), (true, true), (false, true)] {
+        let samples = |(image, plan): &(&Image, &ImagePlan)| {
+            let held = if is_whole { Region::whole(image.size) } else { plan.region };
+            if is_planar { image.planes(held) } else { vec![image.samples(held)] }
         };
-        let samples: Vec<Samples> = batch.iter().map(|item| item.0.samples(held(item))).collect();
+        let samples: Vec<Vec<Samples>> = batch.iter().map(samples).collect();
         let items: Vec<(Source, &ImagePlan)> = samples
             .iter()
             .zip(batch)
-            .map(|(samples, (image, plan))| match image.channels {
-                1 => (Source::Gray(samples.plane()), *plan),
-                _ => (Source::Rgb(samples.plane()), *plan),
-            })
+            .map(|(samples, (image, plan))| (source(samples, image.channels), *plan))
             .collect();
         for ((image, plan), slot) in batch.iter().zip(render(&items)) {
             assert!(slot == image.expected(plan), "{} {plan:?}", image.size);
