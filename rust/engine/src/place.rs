@@ -45,11 +45,14 @@ pub(crate) fn stay_on(cpus: &Cpus) {
 /// half of their time if it has to share its core (H200, 16 cores: 8,900 images/s instead of
 /// 16,300), and the one that trains comes first, too.
 pub(crate) fn yield_to_others() {
-    /// About a third of the others' weight, on the scale of nice(1).
     #[cfg(target_os = "linux")]
-    const NICENESS: i32 = 5;
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
+    {
+        use rustix::process::{getpriority_process, setpriority_process};
+        /// About a third of the others' weight, on the scale of nice(1).
+        const STEP: i32 = 5;
+        let this = Some(rustix::thread::gettid());
+        let _ = getpriority_process(this).map(|nice| setpriority_process(this, nice + STEP));
+    }
 }
 
 #[cfg(test)]
