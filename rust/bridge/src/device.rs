@@ -6,7 +6,7 @@ use crate::options::DeviceOptions;
 use crate::tensors;
 use cxx::UniquePtr;
 use forebay_codec::{CpuBackend, PixelDecoder};
-use forebay_core::ports::{Decoder, DeviceMemory, Renderer};
+use forebay_core::ports::{Decoder, DeviceMemory, HostMemory, Renderer};
 use forebay_core::{DType, ErrorKind, FieldSpec, HasKind};
 use forebay_cuda::{Backend, Lent};
 use forebay_slab::{Allocator, Block, Pageable};
@@ -155,7 +155,7 @@ impl Device {
         cpu: &Arc<CpuBackend>,
     ) -> Result<Self, Error> {
         let backend = Backend::open(options.into())?;
-        let pixels = PixelDecoder::new(Arc::clone(cpu), backend.pixel_memory());
+        let pixels = PixelDecoder::new(Arc::clone(cpu), backend.host_memory());
         let pixels: Arc<dyn Decoder> = Arc::new(pixels);
         let mut decoders = vec![Arc::clone(&pixels)];
         let mut notes = Vec::new();
@@ -172,6 +172,12 @@ impl Device {
 
     pub(crate) fn decoders(&self) -> Vec<Arc<dyn Decoder>> {
         self.decoders.clone()
+    }
+
+    /// Where files had best be read to: page-locked memory if engines read them.
+    pub(crate) fn file_memory(&self) -> Option<Arc<dyn HostMemory>> {
+        let engines = self.decoders.iter().any(|decoder| decoder.engines().is_some());
+        engines.then(|| self.backend.host_memory())
     }
 
     pub(crate) fn renderer(&self) -> Arc<dyn Renderer> {

@@ -8,7 +8,7 @@
 use crate::fork;
 use crate::guard::Error;
 use forebay_codec::{CpuBackend, PixelDecoder};
-use forebay_core::ports::{Decoder, PixelMemory};
+use forebay_core::ports::{Decoder, HostMemory};
 use forebay_core::{ErrorKind, Limits};
 use forebay_cuda::find::Places;
 use forebay_cuda::{Backend, CudaRenderer, HardwareDecoder, Options};
@@ -21,7 +21,7 @@ pub(crate) struct SharedDevice {
     pub(crate) backend: Backend,
     pub(crate) renderer: Arc<CudaRenderer>,
     /// Page-locked, for what threads decode.
-    pub(crate) memory: Arc<dyn PixelMemory>,
+    pub(crate) memory: Arc<dyn HostMemory>,
     /// The JPEG engines; `None` without nvJPEG.
     pub(crate) hardware: Option<HardwareDecoder>,
 }
@@ -31,7 +31,7 @@ impl SharedDevice {
         let unknown = || Error::new(ErrorKind::Internal, "an op before cuda_places");
         let (places, kernels) = PLACES.get().cloned().ok_or_else(unknown)?;
         let backend = Backend::open(Options { places, kernels, ..Options::new(ordinal) })?;
-        let memory = backend.pixel_memory();
+        let memory = backend.host_memory();
         let cpu = CpuBackend::new(Limits::default());
         let fallback: Arc<dyn Decoder> = Arc::new(PixelDecoder::new(cpu, Arc::clone(&memory)));
         let hardware = backend.hardware(fallback).ok();

@@ -10,7 +10,7 @@ use crate::tensors::{self, Poll};
 use cxx::UniquePtr;
 use forebay_codec::CpuBackend;
 use forebay_core::order::Dealing;
-use forebay_core::ports::{Fault, Source, Stage};
+use forebay_core::ports::{Fault, HostMemory, Source, Stage};
 use forebay_core::state::{Fingerprint, State, VERSION};
 use forebay_core::{Bytes, ErrorKind, Limits, Recipe};
 use forebay_engine::{self as engine, EngineConfig, FeedConfig, Next, Parts};
@@ -50,14 +50,20 @@ impl Pipeline {
         allocator: UniquePtr<DeviceAllocator>,
     ) -> Result<Self, Error> {
         let options: Options = options::parse("options", json)?;
-        let (source, pushed) = open_source(&options.source, names, offsets, labels)?;
-        let spec = options::parse("recipe", options.recipe.get())?;
-        let apply_orientation = options.decode.orientation == options::Orientation::Apply;
-        let mut recipe = Recipe::new(spec, source.schema(), apply_orientation)?;
         let limits = Limits {
             max_pixels: options.decode.max_pixels,
             accept_truncated: options.decode.truncated == options::Truncated::Accept,
         };
+        let backend = CpuBackend::new(limits);
+        let device = options.device.as_ref();
+        let device =
+            device.map(|options| Device::open(options, allocator, &backend)).transpose()?;
+        let device = device.map(Arc::new);
+        let memory = device.as_ref().and_then(|device| device.file_memory());
+        let (source, pushed) = open_source(&options.source, names, offsets, labels, memory)?;
+        let spec = options::parse("recipe", options.recipe.get())?;
+        let apply_orientation = options.decode.orientation == options::Orientation::Apply;
+        let mut recipe = Recipe::new(spec, source.schema(), apply_orientation)?;
         let config = EngineConfig {
             engine_share: options.device.as_ref().and_then(|device| device.decoders.share),
             ..engine_config(&options.engine, &options.feed)
@@ -66,11 +72,6 @@ impl Pipeline {
             .with(&source.fingerprint().to_le_bytes())
             .with(options.recipe.get().as_bytes())
             .with(&[u8::from(apply_orientation), u8::from(shuffles(&options.feed))]);
-        let backend = CpuBackend::new(limits);
-        let device = options.device.as_ref();
-        let device =
-            device.map(|options| Device::open(options, allocator, &backend)).transpose()?;
-        let device = device.map(Arc::new);
         let host = Pageable::new(1);
         let parts = match &device {
             None => Parts {
@@ -240,12 +241,17 @@ fn open_source(
     names: &[u8],
     offsets: &[i64],
     labels: &LabelsIn,
+    memory: Option<Arc<dyn HostMemory>>,
 ) -> Result<OpenSource, Error> {
     match options {
         SourceOptions::List { root } => {
             let names = Names::new(names.to_vec(), offsets)?;
             let labels = parse_labels(labels)?;
             let list = FileList::new(PathBuf::from(root), names, labels)?;
+            let list = match memory {
+                Some(memory) => list.into_memory(memory),
+                None => list,
+            };
             Ok((Arc::new(list), None))
         }
         SourceOptions::Pushed { len, fingerprint } => {

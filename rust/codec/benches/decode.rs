@@ -21,7 +21,7 @@ use common::{Encoding, Numbers, jpeg_of, pass, raw_write};
 use forebay_codec::{CpuBackend, Level, Options, PixelDecoder, decode_into, decoded_size, probe};
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::ports::{
-    DecodeJob, DecodeSink, Decoded, Decoder, Fault, PixelBuffer, PixelMemory, Pixels, RenderJob,
+    DecodeJob, DecodeSink, Decoded, Decoder, Fault, HostBuffer, HostMemory, Pixels, RenderJob,
     RenderSink, Rendered, Renderer, Slot, SlotMemory, Stop,
 };
 use forebay_core::{
@@ -142,8 +142,8 @@ fn render(level: Level, photo: &Photo, plan: ImagePlan, slot: Box<dyn Slot>) -> 
 /// Lends the same memory again and again, as a pool does.
 struct Heap(Mutex<Vec<u8>>);
 
-impl PixelMemory for Heap {
-    fn take(&self, bytes: usize) -> Result<Box<dyn PixelBuffer>, Fault> {
+impl HostMemory for Heap {
+    fn take(&self, bytes: usize) -> Result<Box<dyn HostBuffer>, Fault> {
         let mut memory = std::mem::take(&mut *self.0.lock().expect("not poisoned"));
         memory.resize(bytes, 0);
         Ok(Box::new(memory))

@@ -4,7 +4,7 @@ use crate::CpuBackend;
 use crate::render::{Input, Work, with_scratch};
 use crate::{Error, Level};
 use forebay_core::ports::{
-    Cost, DecodeJob, DecodeSink, Decoded, Decoder, Fault, HostPixels, PixelMemory, Pixels, Stage,
+    Cost, DecodeJob, DecodeSink, Decoded, Decoder, Fault, HostMemory, HostPixels, Pixels, Stage,
 };
 use forebay_core::{Axis, DType, ImageMeta, ImagePlan, Layout, Pass, Region, Taps, Write};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct PixelDecoder {
     backend: Arc<CpuBackend>,
-    memory: Arc<dyn PixelMemory>,
+    memory: Arc<dyn HostMemory>,
 }
 
 impl PixelDecoder {
     /// Decodes as `backend` does, into `memory`.
-    pub fn new(backend: Arc<CpuBackend>, memory: Arc<dyn PixelMemory>) -> Self {
+    pub fn new(backend: Arc<CpuBackend>, memory: Arc<dyn HostMemory>) -> Self {
         Self { backend, memory }
     }
 

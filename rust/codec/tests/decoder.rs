@@ -7,7 +7,7 @@ mod common;
 use common::{Encoding, Numbers, copy_axis, jpeg_of, pass, picture, png, raw_write, render_pixels};
 use forebay_codec::{CpuBackend, Level, PixelDecoder};
 use forebay_core::ports::{
-    DecodeJob, DecodeSink, Decoded, Decoder, Fault, PixelBuffer, PixelMemory, Pixels, Stage, Stop,
+    DecodeJob, DecodeSink, Decoded, Decoder, Fault, HostBuffer, HostMemory, Pixels, Stage, Stop,
 };
 use forebay_core::{Bytes, ImagePlan, Layout, Limits, Region, Size, Write};
 use png::{BitDepth, ColorType};
@@ -18,8 +18,8 @@ struct Lent {
     exhausted: bool,
 }
 
-impl PixelMemory for Lent {
-    fn take(&self, bytes: usize) -> Result<Box<dyn PixelBuffer>, Fault> {
+impl HostMemory for Lent {
+    fn take(&self, bytes: usize) -> Result<Box<dyn HostBuffer>, Fault> {
         if self.exhausted {
             let none = "no page-locked memory left";
             return Err(Fault::new(Stage::Decode, none));

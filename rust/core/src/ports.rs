@@ -144,11 +144,11 @@ pub struct HostPixels {
     /// Channels per pixel.
     pub channels: usize,
     /// `region.height * region.width * channels` bytes.
-    pub rows: Box<dyn PixelBuffer>,
+    pub rows: Box<dyn HostBuffer>,
 }
 
-/// Host memory that holds decoded pixels.
-pub trait PixelBuffer: Send + std::fmt::Debug {
+/// Host memory that somebody lends.
+pub trait HostBuffer: Send + Sync + std::fmt::Debug {
     /// The bytes that were asked for.
     fn bytes(&self) -> &[u8];
 
@@ -159,7 +159,7 @@ pub trait PixelBuffer: Send + std::fmt::Debug {
     fn as_any(&self) -> &dyn Any;
 }
 
-impl PixelBuffer for Vec<u8> {
+impl HostBuffer for Vec<u8> {
     fn bytes(&self) -> &[u8] {
         self
     }
@@ -173,14 +173,14 @@ impl PixelBuffer for Vec<u8> {
     }
 }
 
-/// Where a decoder puts pixels that a renderer wants in a place of its own: page-locked memory,
-/// for a device.
-pub trait PixelMemory: Send + Sync {
+/// Where sources put files, and decoders pixels, that a backend wants in a place of its own:
+/// page-locked memory, for a device.
+pub trait HostMemory: Send + Sync {
     /// `bytes` bytes with undefined contents.
     ///
     /// # Errors
     /// There is not enough memory.
-    fn take(&self, bytes: usize) -> Result<Box<dyn PixelBuffer>, Fault>;
+    fn take(&self, bytes: usize) -> Result<Box<dyn HostBuffer>, Fault>;
 }
 
 /// One image to decode.

@@ -12,7 +12,7 @@ use crate::pack::{self, COMPILE_OPTIONS, SOURCES};
 use crate::pixels::{ForeignPixels, PinnedMemory};
 use crate::pool::Pool;
 use crate::renderer::CudaRenderer;
-use forebay_core::ports::{Decoder, PixelMemory, Pixels};
+use forebay_core::ports::{Decoder, HostMemory, Pixels};
 use std::any::Any;
 use std::ffi::c_void;
 use std::path::PathBuf;
@@ -88,8 +88,8 @@ impl Backend {
         Arc::clone(&self.renderer)
     }
 
-    /// Page-locked memory, for decoders on the host.
-    pub fn pixel_memory(&self) -> Arc<dyn PixelMemory> {
+    /// Page-locked memory, for decoders on the host and for files that engines read.
+    pub fn host_memory(&self) -> Arc<dyn HostMemory> {
         Arc::new(PinnedMemory::new(&self.pinned))
     }
 

@@ -3,7 +3,7 @@
 use crate::driver::{DeviceBuffer, Event, PinnedBuffer};
 use crate::pack::Source;
 use crate::pool::{Loan, Pool};
-use forebay_core::ports::{Fault, PixelBuffer, PixelMemory, Stage};
+use forebay_core::ports::{Fault, HostBuffer, HostMemory, Stage};
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,13 +29,13 @@ pub(crate) const ALIGN: usize = 256;
 
 /// Page-locked memory for decoders that run on the host: a range of a chunk, which nobody else has.
 #[derive(Debug)]
-pub(crate) struct PinnedPixels {
+pub(crate) struct PinnedRange {
     pub(crate) chunk: Arc<Loan<PinnedBuffer>>,
     pub(crate) offset: usize,
     bytes: usize,
 }
 
-impl PixelBuffer for PinnedPixels {
+impl HostBuffer for PinnedRange {
     fn bytes(&self) -> &[u8] {
         let start = self.chunk.pointer().as_ptr();
         // SAFETY: the range lies in the chunk (`take`), and is this value's alone.
@@ -67,14 +67,14 @@ impl PinnedMemory {
     }
 }
 
-impl PixelMemory for PinnedMemory {
-    fn take(&self, bytes: usize) -> Result<Box<dyn PixelBuffer>, Fault> {
+impl HostMemory for PinnedMemory {
+    fn take(&self, bytes: usize) -> Result<Box<dyn HostBuffer>, Fault> {
         let loan = |bytes| {
             let loan = self.pool.loan(bytes).map_err(|error| Fault::new(Stage::Decode, error))?;
             Ok(Arc::new(loan))
         };
         if bytes > CHUNK / 4 {
-            return Ok(Box::new(PinnedPixels { chunk: loan(bytes)?, offset: 0, bytes }));
+            return Ok(Box::new(PinnedRange { chunk: loan(bytes)?, offset: 0, bytes }));
         }
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let (chunk, offset) = match open.take() {
@@ -82,6 +82,6 @@ impl PixelMemory for PinnedMemory {
             _ => (loan(CHUNK)?, 0),
         };
         *open = Some((Arc::clone(&chunk), (offset + bytes).next_multiple_of(ALIGN)));
-        Ok(Box::new(PinnedPixels { chunk, offset, bytes }))
+        Ok(Box::new(PinnedRange { chunk, offset, bytes }))
     }
 }

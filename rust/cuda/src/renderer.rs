@@ -10,7 +10,7 @@ use crate::driver::{
 };
 use crate::lent::Lent;
 use crate::pack::{self, BLOCK_THREADS, Kernel, Packed, Plane, RenderItem, Source};
-use crate::pixels::{ALIGN, DevicePixels, ForeignPixels, PinnedPixels};
+use crate::pixels::{ALIGN, DevicePixels, ForeignPixels, PinnedRange};
 use crate::pool::{Loan, Pool};
 use forebay_core::ports::{
     Fault, HostPixels, Pixels, RenderJob, RenderReport, RenderSink, Rendered, Renderer, SlotMemory,
@@ -199,7 +199,7 @@ impl CudaRenderer {
     fn to_upload(&self, pixels: &HostPixels, gathered: &mut Gathered) -> Result<Place, Error> {
         let HostPixels { region, channels, rows } = pixels;
         let bytes = rows.bytes();
-        let (chunk, from) = if let Some(pinned) = rows.as_any().downcast_ref::<PinnedPixels>() {
+        let (chunk, from) = if let Some(pinned) = rows.as_any().downcast_ref::<PinnedRange>() {
             (Arc::clone(&pinned.chunk), pinned.offset)
         } else {
             let mut memory = self.staging.loan(bytes.len())?;

@@ -1,8 +1,8 @@
 //! Files named by a list, with labels beside them.
 
-use crate::read::read_file_if;
+use crate::read::{Heap, read_file_if};
 use crate::{Error, Names};
-use forebay_core::ports::{Fault, RecordSink, Request, Source, Stage};
+use forebay_core::ports::{Fault, HostMemory, RecordSink, Request, Source, Stage};
 use forebay_core::state::Fingerprint;
 use forebay_core::{Bytes, DType, Field, Record, Schema, Value};
 use std::ffi::OsStr;
@@ -28,13 +28,24 @@ impl Labels {
 }
 
 /// A list of image files.
-#[derive(Debug)]
 pub struct FileList {
     root: PathBuf,
     names: Names,
     labels: Option<Labels>,
     schema: Schema,
     fingerprint: u64,
+    /// Where files are read to.
+    memory: Arc<dyn HostMemory>,
+}
+
+impl std::fmt::Debug for FileList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let files = self.names.len();
+        f.debug_struct("FileList")
+            .field("root", &self.root)
+            .field("files", &files)
+            .finish_non_exhaustive()
+    }
 }
 
 impl FileList {
@@ -58,7 +69,14 @@ impl FileList {
             let field = Field::label("label");
             schema.fields.push(Field { dtype: labels.dtype, shape: labels.shape.clone(), ..field });
         }
-        Ok(Self { root, names, labels, schema, fingerprint: fingerprint.value() })
+        let (fingerprint, memory) = (fingerprint.value(), Arc::new(Heap));
+        Ok(Self { root, names, labels, schema, fingerprint, memory })
+    }
+
+    /// Reads files into memory that somebody lends.
+    #[must_use]
+    pub fn into_memory(self, memory: Arc<dyn HostMemory>) -> Self {
+        Self { memory, ..self }
     }
 
     fn path(&self, index: usize) -> PathBuf {
@@ -72,7 +90,9 @@ impl FileList {
             let reason = format!("index is past the end of {} files", self.names.len());
             return Err(Fault::new(Stage::Read, reason));
         };
-        let Some(bytes) = read_file_if(&self.path(index), admit)? else { return Ok(None) };
+        let Some(bytes) = read_file_if(&self.path(index), &*self.memory, admit)? else {
+            return Ok(None);
+        };
         let mut values = vec![Value::Encoded(Bytes::new(bytes))];
         if let Some(labels) = &self.labels {
             let item = labels.item_bytes();
@@ -118,6 +138,7 @@ impl Source for FileList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forebay_core::ports::HostBuffer;
     use std::sync::Mutex;
 
     #[derive(Default)]
@@ -160,6 +181,36 @@ mod tests {
         assert_eq!(got[1].1.as_ref().unwrap_err().reason, "no such file");
         assert!(got[2].1.as_ref().unwrap_err().reason.contains("past the end"));
         assert!(list.key(1).ends_with("b c.jpg"));
+    }
+
+    /// Lends heap memory, whose every second request it refuses.
+    #[derive(Default)]
+    struct Lender(Mutex<Vec<usize>>);
+
+    impl HostMemory for Lender {
+        fn take(&self, bytes: usize) -> Result<Box<dyn HostBuffer>, Fault> {
+            let mut asked = self.0.lock().unwrap();
+            asked.push(bytes);
+            if asked.len().is_multiple_of(2) {
+                return Err(Fault::new(Stage::Decode, "nothing is left to lend"));
+            }
+            Ok(Box::new(vec![0xEE; bytes]))
+        }
+    }
+
+    #[test]
+    fn files_are_read_into_memory_that_is_lent() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.jpg"), b"bytes").unwrap();
+        let lender = Arc::new(Lender::default());
+        let list = FileList::new(folder.path().into(), names(&["a.jpg"]), None).unwrap();
+        let list = list.into_memory(Arc::clone(&lender) as _);
+        let record = list.record(0, |bytes| bytes == 5).unwrap().unwrap();
+        assert!(matches!(&record.values[0], Value::Encoded(bytes) if **bytes == *b"bytes"));
+        let fault = list.record(0, |_| true).unwrap_err();
+        assert_eq!(fault, Fault::new(Stage::Read, "nothing is left to lend"));
+        assert!(list.record(0, |_| false).unwrap().is_none());
+        assert_eq!(*lender.0.lock().unwrap(), [5, 5], "what is not admitted takes no memory");
     }
 
     #[test]

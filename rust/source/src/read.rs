@@ -1,7 +1,6 @@
 //! Reading one file whole.
 
-use forebay_core::ports::{Fault, Stage};
-use std::fs::File;
+use forebay_core::ports::{Fault, HostBuffer, HostMemory, Stage};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -14,19 +13,52 @@ const MAX_FILE_BYTES: u64 = 1 << 31;
 /// # Errors
 /// A fault at stage read: no such file, a folder, no permission, too large, an I/O error.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, Fault> {
-    let bytes = read_file_if(path, |_| true)?;
-    Ok(bytes.expect("everything was admitted"))
+    let file = read_file_if(path, &Heap, |_| true)?.expect("everything was admitted");
+    Ok(file.as_ref().to_vec())
 }
 
-/// As [`read_file`], if `admit` says so to the file's size; else `None`.
+/// As [`read_file`], into `memory`, if `admit` says so to the file's size; else `None`.
 pub(crate) fn read_file_if(
     path: &Path,
+    memory: &dyn HostMemory,
     admit: impl FnOnce(u64) -> bool,
-) -> Result<Option<Vec<u8>>, Fault> {
-    read(path, admit).map_err(|error| Fault::new(Stage::Read, reason(&error)))
+) -> Result<Option<File>, Fault> {
+    read(path, memory, admit).map_err(|error| Fault::new(Stage::Read, reason(&error)))
 }
 
-fn read(path: &Path, admit: impl FnOnce(u64) -> bool) -> io::Result<Option<Vec<u8>>> {
+/// Memory that nobody lends.
+#[derive(Debug)]
+pub(crate) struct Heap;
+
+impl HostMemory for Heap {
+    fn take(&self, bytes: usize) -> Result<Box<dyn HostBuffer>, Fault> {
+        let mut memory = Vec::new();
+        memory
+            .try_reserve_exact(bytes)
+            .map_err(|_| Fault::new(Stage::Read, reason(&ErrorKind::OutOfMemory.into())))?;
+        memory.resize(bytes, 0);
+        Ok(Box::new(memory))
+    }
+}
+
+/// A file's bytes.
+#[derive(Debug)]
+pub(crate) struct File {
+    memory: Box<dyn HostBuffer>,
+    len: usize,
+}
+
+impl AsRef<[u8]> for File {
+    fn as_ref(&self) -> &[u8] {
+        &self.memory.bytes()[..self.len]
+    }
+}
+
+fn read(
+    path: &Path,
+    memory: &dyn HostMemory,
+    admit: impl FnOnce(u64) -> bool,
+) -> io::Result<Option<File>> {
     // What cannot be opened without waiting (a pipe) is no image file: say so before opening it.
     let kind = std::fs::metadata(path)?;
     if kind.is_dir() {
@@ -35,7 +67,7 @@ fn read(path: &Path, admit: impl FnOnce(u64) -> bool) -> io::Result<Option<Vec<u
     if !kind.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
-    let file = File::open(path)?;
+    let file = std::fs::File::open(path)?;
     let len = file.metadata()?.len();
     if len > MAX_FILE_BYTES {
         return Err(io::Error::other(format!(
@@ -46,12 +78,10 @@ fn read(path: &Path, admit: impl FnOnce(u64) -> bool) -> io::Result<Option<Vec<u
         return Ok(None);
     }
     let len = usize::try_from(len).map_err(|_| ErrorKind::OutOfMemory)?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| ErrorKind::OutOfMemory)?;
-    bytes.resize(len, 0);
+    let mut memory = memory.take(len).map_err(|fault| io::Error::other(fault.reason))?;
     let mut filled = 0;
     while filled < len {
-        match file.read_at(&mut bytes[filled..], filled as u64) {
+        match file.read_at(&mut memory.bytes_mut()[filled..], filled as u64) {
             Ok(0) => break,
             Ok(n) => filled += n,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -59,8 +89,7 @@ fn read(path: &Path, admit: impl FnOnce(u64) -> bool) -> io::Result<Option<Vec<u
         }
     }
     // The file shrank meanwhile; the decoder will say what is missing.
-    bytes.truncate(filled);
-    Ok(Some(bytes))
+    Ok(Some(File { memory, len: filled }))
 }
 
 fn reason(error: &io::Error) -> String {
