@@ -64,8 +64,10 @@ lint: $(VENV)/.deps
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE_STYLED)
 
+# torch's NVRTC compiles the kernels in a test.
 test-rust: $(VENV)/.deps
-	cargo test --workspace --quiet
+	FOREBAY_CUDA_FOLDERS=$$(echo $(VENV)/lib/python3*/site-packages/nvidia/*/lib | tr ' ' ':') \
+		cargo test --workspace --quiet
 
 test-cpp: build
 	sh tests/cpp/run.sh

@@ -6,6 +6,8 @@
 #include "render.h"
 
 #define FB_DEVICE __device__ __forceinline__
+// Keeps arrays in registers.
+#define FB_UNROLL _Pragma("unroll")
 
 constexpr fb_u32 kFbWholeWarp = 0xffffffffu;
 constexpr fb_u32 kFbWarp = 32;

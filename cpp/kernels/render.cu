@@ -1,7 +1,9 @@
-// Renders a batch of images of any sizes: a pass of all of them is two launches.
+// Renders a batch of images of any sizes: a pass of all of them is two launches. One before makes
+// planes of coefficients, where there are any.
 //
 // | kernel             | CPU reference (rust/codec/src/pixel) | rounding                      |
 // |--------------------|--------------------------------------|-------------------------------|
+// | fb_inverse_dct_all | libjpeg-turbo's jidctint.c, idct.h   | half up at 11, then 18 bits   |
 // | fb_resample_across | horizontal/scalar.rs                 | int32 sums, half up, clamped  |
 // | fb_resample_down   | vertical/scalar.rs                   | int32 sums, half up, clamped  |
 // |  - its colour      | color/scalar.rs, here color.h        | 8 bits after each operation   |
@@ -13,8 +15,20 @@
 //
 // device.h or host.h comes first, by the compiler's command line.
 #include "color.h"
+#include "idct.h"
 #include "render.h"
 #include "source.h"
+
+// One thread a block of a component; grid (tiles of the largest, components). `jobs` is the blob
+// offset of the first fb_blocks.
+extern "C" __global__ void __launch_bounds__(kFbBlock)
+    fb_inverse_dct_all(const fb_u8* __restrict__ blob, fb_u8*, fb_u64 jobs) {
+  const fb_blocks& blocks = reinterpret_cast<const fb_blocks*>(blob + jobs)[blockIdx.y];
+  const fb_u32 index = blockIdx.x * kFbBlock + threadIdx.x;
+  if (index < blocks.across * blocks.down) {
+    fb_block_to_samples(blocks, index);
+  }
+}
 
 // The one input of output i, on an axis that is not weighted.
 FB_DEVICE fb_u32 fb_copied_from(const fb_axis& axis, const fb_u8* blob, fb_u32 i) {

@@ -130,6 +130,18 @@ struct fb_job {
   fb_u32 reserved;
 };
 
+// Blocks of a JPEG's component, before the inverse DCT, and the plane that they become.
+struct fb_blocks {
+  fb_u64 coefficients;  // address of fb_i16[across * down][64] in natural order, aligned to 8
+  fb_u64 samples;       // address of the plane, aligned to 8
+  fb_u32 across;
+  fb_u32 down;
+  fb_u32 pitch;  // bytes from row to row of the plane, a multiple of 8
+  fb_u32 reserved;
+  fb_u16 quantisation[64];
+};
+
+static_assert(sizeof(fb_blocks) == 160, "mirrored");
 static_assert(sizeof(fb_span) == 8 && sizeof(fb_axis) == 48 && sizeof(fb_plane) == 40, "mirrored");
 static_assert(sizeof(fb_source) == 136 && sizeof(fb_output) == 32, "mirrored");
 static_assert(sizeof(fb_color_op) == 12 && sizeof(fb_job) == 320, "mirrored");

@@ -69,13 +69,21 @@ static void on_message(j_common_ptr info, int level) {
   }
 }
 
+/* FB_JPEG_OK, or why the fast reader gave up. */
+static int read_mcu(struct fb_jpeg* jpeg, JBLOCKROW* blocks) {
+  const enum fb_huffman_outcome outcome =
+      fb_huffman_decode_mcu(&jpeg->huffman, jpeg->info.restart_interval, blocks);
+  if (outcome == FB_HUFFMAN_READ) {
+    return FB_JPEG_OK;
+  }
+  snprintf(jpeg->message, sizeof jpeg->message, "irregular Huffman data");
+  return outcome == FB_HUFFMAN_IRREGULAR ? FB_JPEG_IRREGULAR : FB_JPEG_IMPOSSIBLE;
+}
+
 static boolean fast_mcu(j_decompress_ptr info, JBLOCKROW* blocks) {
   struct fb_jpeg* jpeg = owner_of((j_common_ptr)info);
-  const enum fb_huffman_outcome outcome =
-      fb_huffman_decode_mcu(&jpeg->huffman, info->restart_interval, blocks);
-  if (outcome != FB_HUFFMAN_READ) {
-    snprintf(jpeg->message, sizeof jpeg->message, "irregular Huffman data");
-    jpeg->status = outcome == FB_HUFFMAN_IRREGULAR ? FB_JPEG_IRREGULAR : FB_JPEG_IMPOSSIBLE;
+  jpeg->status = read_mcu(jpeg, blocks);
+  if (jpeg->status != FB_JPEG_OK) {
     longjmp(jpeg->escape, 1);
   }
   return TRUE;
@@ -189,6 +197,94 @@ int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width, int careful,
   columns->x = crop_x;
   columns->width = crop_width;
   jpeg->took_over = !careful && fb_huffman_take_over(&jpeg->huffman, &jpeg->info, fast_mcu);
+  return FB_JPEG_OK;
+}
+
+/* The MCUs of `step` pixels that hold `from` to `end` and `margin` pixels more, within `count`. */
+static void window_of(uint32_t from, uint32_t end, uint32_t margin, uint32_t step, uint32_t count,
+                      uint32_t* first, uint32_t* mcus) {
+  *first = (from > margin ? from - margin : 0) / step;
+  const uint64_t last = ((uint64_t)end + margin + step - 1) / step;
+  *mcus = (uint32_t)(last < count ? last : count) - *first;
+}
+
+int fb_jpeg_start_window(struct fb_jpeg* jpeg, uint32_t x, uint32_t y, uint32_t width,
+                         uint32_t height, struct fb_jpeg_window* window) {
+  if (!jpeg->open) {
+    return misuse(jpeg, "start without open");
+  }
+  if (setjmp(jpeg->escape)) {
+    fb_jpeg_close(jpeg);
+    return jpeg->status;
+  }
+  struct jpeg_decompress_struct* info = &jpeg->info;
+  jpeg_start_decompress(info);
+  jpeg->took_over =
+      info->num_components == 3 && fb_huffman_take_over(&jpeg->huffman, info, fast_mcu);
+  if (!jpeg->took_over) {
+    fb_jpeg_close(jpeg);
+    return FB_JPEG_IRREGULAR;
+  }
+  /* A sample of any component is at most that many pixels wide and high. */
+  const uint32_t h = (uint32_t)info->max_h_samp_factor, v = (uint32_t)info->max_v_samp_factor;
+  window_of(x, x + width, h, DCTSIZE * h, info->MCUs_per_row, &window->mcu_x, &window->mcus_across);
+  window_of(y, y + height, v, DCTSIZE * v, info->MCU_rows_in_scan, &window->mcu_y,
+            &window->mcus_down);
+  for (int i = 0; i < 3; i++) {
+    const jpeg_component_info* of = &info->comp_info[i];
+    struct fb_jpeg_component* component = &window->components[i];
+    component->x = window->mcu_x * (uint32_t)of->h_samp_factor;
+    component->y = window->mcu_y * (uint32_t)of->v_samp_factor;
+    component->across = window->mcus_across * (uint32_t)of->h_samp_factor;
+    component->down = window->mcus_down * (uint32_t)of->v_samp_factor;
+    memcpy(component->quantisation, of->quant_table->quantval, sizeof component->quantisation);
+  }
+  return FB_JPEG_OK;
+}
+
+int fb_jpeg_read_window(struct fb_jpeg* jpeg, const struct fb_jpeg_window* window, int16_t* into) {
+  if (!jpeg->open || !jpeg->took_over) {
+    return misuse(jpeg, "a window without a start");
+  }
+  const struct jpeg_decompress_struct* info = &jpeg->info;
+  /* Where each block of an MCU goes, and how far the next MCU's block lies. */
+  JBLOCK* places[D_MAX_BLOCKS_IN_MCU];
+  ptrdiff_t right[D_MAX_BLOCKS_IN_MCU], down[D_MAX_BLOCKS_IN_MCU];
+  JBLOCK* first[3] = {(JBLOCK*)into};
+  for (int i = 1; i < 3; i++) {
+    const struct fb_jpeg_component* before = &window->components[i - 1];
+    first[i] = first[i - 1] + (size_t)before->across * before->down;
+  }
+  int count = 0;
+  for (int i = 0; i < 3; i++) {
+    const jpeg_component_info* of = info->cur_comp_info[i];
+    const uint32_t across = window->components[of->component_index].across;
+    for (int block = 0; block < of->h_samp_factor * of->v_samp_factor; block++, count++) {
+      const int row = block / of->h_samp_factor, column = block % of->h_samp_factor;
+      places[count] = first[of->component_index] + (size_t)row * across + column;
+      right[count] = of->h_samp_factor;
+      down[count] = (ptrdiff_t)across * of->v_samp_factor;
+    }
+  }
+  const uint32_t end = window->mcu_x + window->mcus_across;
+  for (uint32_t row = 0; row < window->mcu_y + window->mcus_down; row++) {
+    if (jpeg->stop != NULL && jpeg->stop(jpeg->stop_context)) {
+      return FB_JPEG_STOPPED;
+    }
+    for (uint32_t column = 0; column < info->MCUs_per_row; column++) {
+      JBLOCKROW blocks[D_MAX_BLOCKS_IN_MCU];
+      const int held = row >= window->mcu_y && column >= window->mcu_x && column < end;
+      for (int i = 0; held && i < count; i++) {
+        blocks[i] = places[i] + right[i] * (ptrdiff_t)(column - window->mcu_x) +
+                    down[i] * (ptrdiff_t)(row - window->mcu_y);
+        memset(blocks[i], 0, sizeof(JBLOCK));
+      }
+      const int status = read_mcu(jpeg, held ? blocks : NULL);
+      if (status != FB_JPEG_OK) {
+        return status;
+      }
+    }
+  }
   return FB_JPEG_OK;
 }
 

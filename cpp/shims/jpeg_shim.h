@@ -41,6 +41,24 @@ struct fb_jpeg_columns {
   uint32_t width;
 };
 
+/* One component's part of a window of blocks, and its quantisation, in natural order. */
+struct fb_jpeg_component {
+  uint32_t x; /* first block of the component that the window holds */
+  uint32_t y;
+  uint32_t across; /* blocks that it holds */
+  uint32_t down;
+  uint16_t quantisation[64];
+};
+
+/* Coefficients of a region: whole MCUs, those behind the image's edges included. */
+struct fb_jpeg_window {
+  uint32_t mcu_x;
+  uint32_t mcu_y;
+  uint32_t mcus_across;
+  uint32_t mcus_down;
+  struct fb_jpeg_component components[3];
+};
+
 /* Returns nonzero when the work is no longer wanted; called about once per row of MCUs. */
 typedef int (*fb_jpeg_stop)(const void* context);
 
@@ -58,6 +76,16 @@ int fb_jpeg_open(struct fb_jpeg* jpeg, const uint8_t* bytes, size_t len, fb_jpeg
  * `careful`, Huffman data is read by jpeg_huffman.c's reader where that can. */
 int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width, int careful,
                   struct fb_jpeg_columns* columns);
+
+/* In the place of fb_jpeg_start, for baseline files of three components in one scan: the window of
+ * MCUs that holds the region's samples and a neighbour of each, as upsampling wants them.
+ * FB_JPEG_IRREGULAR for other files. */
+int fb_jpeg_start_window(struct fb_jpeg* jpeg, uint32_t x, uint32_t y, uint32_t width,
+                         uint32_t height, struct fb_jpeg_window* window);
+
+/* Writes the window's coefficients, not dequantised, in natural order: the first component's blocks
+ * row by row, then the second's and the third's. Nothing else may follow but fb_jpeg_close. */
+int fb_jpeg_read_window(struct fb_jpeg* jpeg, const struct fb_jpeg_window* window, int16_t* into);
 
 /* Passes over `rows` rows without computing their pixels. */
 int fb_jpeg_skip_rows(struct fb_jpeg* jpeg, uint32_t rows);

@@ -288,12 +288,14 @@ class Loader(DataLoaderNames):
         """
         session = self._opened()
         core = session.pipeline.describe()
+        on_gpu = core["renderer"] == "cuda"
         rendering = [*map(repr, self._sample.transforms), "write"]
         return core | {
             "steps": [
                 ("read", "cpu"),
                 ("plan", "cpu"),
                 ("decode", " or ".join(core["decoders"])),
+                *([("inverse DCT, where the CPU left it", "cuda")] if on_gpu else []),
                 *((step, core["renderer"]) for step in rendering),
             ],
             "source": repr(self._source),

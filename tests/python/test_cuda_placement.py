@@ -49,7 +49,7 @@ def test_describe_names_who_decodes_and_renders(make_loader):
     assert description["notes"] == []
     steps = make_loader(device="cuda", transforms=[T.Resize((8, 8))]).describe()["steps"]
     assert steps[2][0] == "decode" and steps[2][1].startswith("cpu")
-    assert [where for _, where in steps[3:]] == ["cuda", "cuda"]
+    assert [where for _, where in steps[3:]] == ["cuda", "cuda", "cuda"]
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])

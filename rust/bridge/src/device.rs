@@ -155,7 +155,8 @@ impl Device {
         cpu: &Arc<CpuBackend>,
     ) -> Result<Self, Error> {
         let backend = Backend::open(options.into())?;
-        let pixels = PixelDecoder::new(Arc::clone(cpu), backend.host_memory());
+        let pixels =
+            PixelDecoder::new(Arc::clone(cpu), backend.host_memory()).leaving_coefficients();
         let pixels: Arc<dyn Decoder> = Arc::new(pixels);
         let mut decoders = vec![Arc::clone(&pixels)];
         let mut notes = Vec::new();

@@ -48,7 +48,9 @@ impl CpuBackend {
         let input = match &job.pixels {
             Pixels::Encoded(bytes) => Input::Encoded(bytes),
             Pixels::Host(pixels) => Input::Host(pixels),
-            Pixels::Device(_) => return Err(Error::internal("device pixels on the CPU")),
+            Pixels::Coefficients(_) | Pixels::Device(_) => {
+                return Err(Error::internal("a device's pixels on the CPU"));
+            }
         };
         let SlotMemory::Host(slot) = job.slot.memory() else {
             return Err(Error::internal("a device slot on the CPU"));
@@ -127,7 +129,7 @@ impl Renderer for CpuBackend {
         for mut job in jobs {
             let stage = match job.pixels {
                 Pixels::Encoded(_) => Stage::Decode,
-                Pixels::Host(_) | Pixels::Device(_) => Stage::Transform,
+                _ => Stage::Transform,
             };
             let outcome = self.render(&mut job).map_err(|error| Fault::new(stage, error));
             sink.rendered(vec![Rendered { token: job.token, slot: job.slot, outcome }]);

@@ -4,7 +4,7 @@
 //! thread: inline and one by one on the CPU, by batch from a completion thread on a GPU. The
 //! engine routes by cost and never asks what kind of backend it has.
 
-use crate::{Bytes, ErrorKind, ImageMeta, ImagePlan, Record, Region, Schema};
+use crate::{Bytes, ErrorKind, ImageMeta, ImagePlan, Record, Region, Sampling, Schema, Size};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -122,6 +122,8 @@ pub enum Pixels {
     Encoded(Bytes),
     /// The planned region as rows in host memory.
     Host(HostPixels),
+    /// A JPEG's coefficients around the planned region, for a renderer on a device.
+    Coefficients(HostCoefficients),
     /// The planned region wherever this decoder and its renderer agreed.
     Device(Box<dyn Any + Send>),
 }
@@ -131,6 +133,7 @@ impl std::fmt::Debug for Pixels {
         match self {
             Self::Encoded(bytes) => f.debug_tuple("Encoded").field(bytes).finish(),
             Self::Host(pixels) => f.debug_tuple("Host").field(&pixels.region).finish(),
+            Self::Coefficients(of) => f.debug_tuple("Coefficients").field(&of.size).finish(),
             Self::Device(_) => f.write_str("Device"),
         }
     }
@@ -145,6 +148,37 @@ pub struct HostPixels {
     pub channels: usize,
     /// `region.height * region.width * channels` bytes.
     pub rows: Box<dyn HostBuffer>,
+}
+
+/// Y, Cb and Cr of a JPEG before the inverse DCT.
+#[derive(Debug)]
+pub struct HostCoefficients {
+    /// Of the whole stored image.
+    pub size: Size,
+    /// In this order.
+    pub components: Box<[Blocks; 3]>,
+    /// int16 of native byte order, aligned to its size.
+    pub memory: Box<dyn HostBuffer>,
+}
+
+/// Blocks of a component that cover its samples of a region and a neighbour of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocks {
+    /// Pixels per sample.
+    pub sampling: Sampling,
+    /// First byte of the first block; rows of blocks follow each other. A block is 64 coefficients in
+    /// natural order, not dequantised.
+    pub offset: usize,
+    /// Place of the first block among the component's, across.
+    pub x: u32,
+    /// Down.
+    pub y: u32,
+    /// Number of blocks, across.
+    pub across: u32,
+    /// Down.
+    pub down: u32,
+    /// What coefficients are to be multiplied by, in natural order.
+    pub quantisation: [u16; 64],
 }
 
 /// Host memory that somebody lends.

@@ -13,10 +13,10 @@ use crate::pack::{self, BLOCK_THREADS, Kernel, Packed, Plane, RenderItem, Source
 use crate::pixels::{ALIGN, DevicePixels, ForeignPixels, PinnedRange};
 use crate::pool::{Loan, Pool};
 use forebay_core::ports::{
-    Fault, HostPixels, Pixels, RenderJob, RenderReport, RenderSink, Rendered, Renderer, SlotMemory,
-    Stage,
+    Blocks, Fault, HostBuffer, HostCoefficients, HostPixels, Pixels, RenderJob, RenderReport,
+    RenderSink, Rendered, Renderer, SlotMemory, Stage,
 };
-use forebay_core::{ErrorKind, HasKind, Region};
+use forebay_core::{ErrorKind, HasKind, Region, Size};
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug)]
 pub struct CudaRenderer {
     device: Arc<Device>,
+    inverse_dct: Function,
     across: Function,
     down: Function,
     render: Arc<Stream>,
@@ -58,6 +59,12 @@ enum Place {
         region: Region,
         channels: usize,
     },
+    /// Coefficients in one of the pieces, which are to become planes.
+    Blocks {
+        piece: usize,
+        size: Size,
+        components: Box<[Blocks; 3]>,
+    },
 }
 
 impl CudaRenderer {
@@ -69,6 +76,7 @@ impl CudaRenderer {
     ) -> Result<Self, Error> {
         let device = Arc::clone(render.device());
         Ok(Self {
+            inverse_dct: function(module, Kernel::InverseDct)?,
             across: function(module, Kernel::ResampleAcross)?,
             down: function(module, Kernel::ResampleDown)?,
             render: Arc::clone(render),
@@ -87,8 +95,10 @@ impl CudaRenderer {
         let gathered = self.gather(jobs, &mut outcomes)?;
         let uploads = Uploads::new(&gathered.pieces);
         let uploaded = self.scratch.loan(uploads.bytes)?;
+        let planes = self.scratch.loan(Sources::plane_bytes(&gathered.places))?;
         let addresses = uploads.addresses(uploaded.pointer());
-        let packed = pack_jobs(jobs, &gathered.places, &addresses, &mut outcomes);
+        let sources = Sources { uploaded: addresses, planes: planes.pointer() };
+        let packed = pack_jobs(jobs, &gathered.places, sources, &mut outcomes);
         if packed.launches.is_empty() {
             return Ok(outcomes);
         }
@@ -118,7 +128,9 @@ impl CudaRenderer {
 
         for_each_field(jobs, |field| field.written(&done));
         let device = gathered.device.iter().map(|memory| &**memory);
-        device.chain([&uploaded, &tables, &scratch]).for_each(|memory| memory.use_until(&done));
+        device
+            .chain([&uploaded, &planes, &tables, &scratch])
+            .for_each(|memory| memory.use_until(&done));
         let pinned = uploads.copies.iter().map(|copy| &**copy.chunk);
         pinned.chain([&blob]).for_each(|memory| memory.use_until(&done));
         Ok(outcomes)
@@ -145,6 +157,7 @@ impl CudaRenderer {
         }
         for launch in &packed.launches {
             let function = match launch.kernel {
+                Kernel::InverseDct => &self.inverse_dct,
                 Kernel::ResampleAcross => &self.across,
                 Kernel::ResampleDown => &self.down,
             };
@@ -172,7 +185,14 @@ impl CudaRenderer {
         let mut seen = HashSet::new();
         for (job, outcome) in jobs.iter().zip(outcomes) {
             let place = match &job.pixels {
-                Pixels::Host(pixels) => Ok(self.to_upload(pixels, &mut gathered)?),
+                Pixels::Host(HostPixels { region, channels, rows }) => {
+                    let piece = self.to_upload(&**rows, &mut gathered)?;
+                    Ok(Place::Upload { piece, region: *region, channels: *channels })
+                }
+                Pixels::Coefficients(HostCoefficients { size, components, memory }) => {
+                    let piece = self.to_upload(&**memory, &mut gathered)?;
+                    Ok(Place::Blocks { piece, size: *size, components: components.clone() })
+                }
                 Pixels::Device(pixels) => match pixels.downcast_ref::<DevicePixels>() {
                     Some(DevicePixels { source, decoded, memory }) => {
                         if seen.insert(Arc::as_ptr(memory)) {
@@ -196,10 +216,10 @@ impl CudaRenderer {
         Ok(gathered)
     }
 
-    fn to_upload(&self, pixels: &HostPixels, gathered: &mut Gathered) -> Result<Place, Error> {
-        let HostPixels { region, channels, rows } = pixels;
-        let bytes = rows.bytes();
-        let (chunk, from) = if let Some(pinned) = rows.as_any().downcast_ref::<PinnedRange>() {
+    /// Plans the copy of a decoder's memory; the number of the piece.
+    fn to_upload(&self, memory: &dyn HostBuffer, gathered: &mut Gathered) -> Result<usize, Error> {
+        let bytes = memory.bytes();
+        let (chunk, from) = if let Some(pinned) = memory.as_any().downcast_ref::<PinnedRange>() {
             (Arc::clone(&pinned.chunk), pinned.offset)
         } else {
             let mut memory = self.staging.loan(bytes.len())?;
@@ -207,8 +227,7 @@ impl CudaRenderer {
             (Arc::new(memory), 0)
         };
         gathered.pieces.push(Piece { chunk, from, bytes: bytes.len() });
-        let piece = gathered.pieces.len() - 1;
-        Ok(Place::Upload { piece, region: *region, channels: *channels })
+        Ok(gathered.pieces.len() - 1)
     }
 
     /// Puts the batch into the streams, in parts if there is no memory for all of it at once; the
@@ -225,6 +244,48 @@ impl CudaRenderer {
                 Ok(outcomes)
             }
             result => result,
+        }
+    }
+}
+
+/// Where pixels lie on the device.
+struct Sources {
+    /// By piece.
+    uploaded: Vec<u64>,
+    /// Where planes that are made of coefficients begin.
+    planes: u64,
+}
+
+impl Sources {
+    /// Bytes of all planes that are made of coefficients.
+    fn plane_bytes(places: &[Option<Place>]) -> usize {
+        let bytes = |place: &Place| match place {
+            Place::Blocks { size, components, .. } => pack::lay_out(*size, components, 0, 0).bytes,
+            Place::Device(_) | Place::Upload { .. } => 0,
+        };
+        places.iter().flatten().map(bytes).sum()
+    }
+
+    /// The source at a place, and what is to be made into it first.
+    fn take(&mut self, place: &Place) -> (Source, Option<[pack::Blocks; 3]>) {
+        match place {
+            Place::Device(source) => (*source, None),
+            &Place::Upload { piece, region, channels } => {
+                let channels = u32::try_from(channels).unwrap_or(u32::MAX);
+                let plane = Plane {
+                    address: self.uploaded[piece],
+                    pitch: region.width.saturating_mul(channels),
+                    held: region,
+                };
+                let source = if channels == 1 { Source::Gray(plane) } else { Source::Rgb(plane) };
+                (source, None)
+            }
+            Place::Blocks { piece, size, components } => {
+                let coefficients = self.uploaded[*piece];
+                let laid = pack::lay_out(*size, components, coefficients, self.planes);
+                self.planes += laid.bytes as u64;
+                (laid.source, Some(laid.blocks))
+            }
         }
     }
 }
@@ -300,10 +361,11 @@ fn function(module: &Arc<Module>, kernel: Kernel) -> Result<Function, Error> {
 fn pack_jobs(
     jobs: &mut [RenderJob],
     places: &[Option<Place>],
-    uploaded: &[u64],
+    mut sources: Sources,
     outcomes: &mut [Outcome],
 ) -> Packed {
     let mut items = Vec::with_capacity(jobs.len());
+    let mut blocks = Vec::new();
     let mut numbers = Vec::with_capacity(jobs.len());
     for (number, (job, place)) in jobs.iter_mut().zip(places).enumerate() {
         let Some(place) = place else { continue };
@@ -313,34 +375,16 @@ fn pack_jobs(
             continue;
         };
         let slot = memory.address() + offset as u64;
-        items.push(RenderItem {
-            source: source(place, uploaded),
-            plan: &job.plan,
-            slot,
-            slot_bytes: bytes,
-        });
+        let (source, made_of) = sources.take(place);
+        blocks.extend(made_of.into_iter().flatten());
+        items.push(RenderItem { source, plan: &job.plan, slot, slot_bytes: bytes });
         numbers.push(number);
     }
-    let packed = pack::pack(&items);
+    let packed = pack::pack(&items, &blocks);
     for (place, error) in &packed.refused {
         outcomes[numbers[*place]] = Err(Fault::new(Stage::Transform, error));
     }
     packed
-}
-
-fn source(place: &Place, uploaded: &[u64]) -> Source {
-    match *place {
-        Place::Device(source) => source,
-        Place::Upload { piece, region, channels } => {
-            let channels = u32::try_from(channels).unwrap_or(u32::MAX);
-            let plane = Plane {
-                address: uploaded[piece],
-                pitch: region.width.saturating_mul(channels),
-                held: region,
-            };
-            if channels == 1 { Source::Gray(plane) } else { Source::Rgb(plane) }
-        }
-    }
 }
 
 /// Every field of the batch that a job writes, once.

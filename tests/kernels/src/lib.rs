@@ -11,6 +11,13 @@ type Function = unsafe extern "C" fn(
 );
 
 unsafe extern "C" {
+    fn fb_host_inverse_dct(
+        blob: *const u8,
+        scratch: *mut u8,
+        jobs_offset: u64,
+        tiles: u32,
+        jobs: u32,
+    );
     fn fb_host_resample_across(
         blob: *const u8,
         scratch: *mut u8,
@@ -43,6 +50,7 @@ pub unsafe fn run(packed: &Packed) {
     scratch[..cleared].fill(0);
     for launch in &packed.launches {
         let function: Function = match launch.kernel {
+            Kernel::InverseDct => fb_host_inverse_dct,
             Kernel::ResampleAcross => fb_host_resample_across,
             Kernel::ResampleDown => fb_host_resample_down,
         };

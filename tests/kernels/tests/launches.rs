@@ -32,14 +32,14 @@ fn item(plan: &ImagePlan) -> RenderItem<'_> {
 }
 
 fn packed(plans: &[&ImagePlan]) -> Packed {
-    let packed = pack(&plans.iter().copied().map(item).collect::<Vec<_>>());
+    let packed = pack(&plans.iter().copied().map(item).collect::<Vec<_>>(), &[]);
     assert_eq!(packed.refused, []);
     packed
 }
 
 #[test]
 fn nothing_becomes_nothing() {
-    let packed = pack(&[]);
+    let packed = pack(&[], &[]);
     assert!(packed.blob.is_empty() && packed.launches.is_empty());
     assert_eq!((packed.scratch_bytes, packed.cleared_bytes), (0, 0));
 }

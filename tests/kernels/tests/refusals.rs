@@ -28,7 +28,7 @@ fn plan() -> ImagePlan {
 }
 
 fn refusal(source: Source, plan: &ImagePlan, slot: u64, slot_bytes: usize) -> Error {
-    let packed = pack(&[RenderItem { source, plan, slot, slot_bytes }]);
+    let packed = pack(&[RenderItem { source, plan, slot, slot_bytes }], &[]);
     assert!(packed.launches.is_empty());
     packed.refused.into_iter().next().expect("refused").1
 }
@@ -174,7 +174,7 @@ fn a_refused_item_leaves_the_others_as_they_are() {
             slot_bytes: slot.len(),
         })
         .collect();
-    let packed = pack(&items);
+    let packed = pack(&items, &[]);
     assert_eq!(packed.refused.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [1]);
     // SAFETY: `samples` and `slots` are live, and no two slots overlap.
     unsafe { forebay_kernel_tests::run(&packed) };

@@ -33,7 +33,35 @@ pub(super) struct Columns {
     pub(super) width: u32,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Component {
+    pub(super) x: u32,
+    pub(super) y: u32,
+    pub(super) across: u32,
+    pub(super) down: u32,
+    pub(super) quantisation: [u16; 64],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Window {
+    pub(super) mcu_x: u32,
+    pub(super) mcu_y: u32,
+    pub(super) mcus_across: u32,
+    pub(super) mcus_down: u32,
+    pub(super) components: [Component; 3],
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        let component = Component { x: 0, y: 0, across: 0, down: 0, quantisation: [0; 64] };
+        Self { mcu_x: 0, mcu_y: 0, mcus_across: 0, mcus_down: 0, components: [component; 3] }
+    }
+}
+
 const _: () = assert!(size_of::<Header>() == 12 && size_of::<Columns>() == 8);
+const _: () = assert!(size_of::<Component>() == 144 && size_of::<Window>() == 448);
 
 pub(super) type StopFn = unsafe extern "C" fn(*const c_void) -> c_int;
 
@@ -56,6 +84,19 @@ unsafe extern "C" {
         width: u32,
         careful: c_int,
         columns: *mut Columns,
+    ) -> c_int;
+    pub(super) fn fb_jpeg_start_window(
+        jpeg: *mut Jpeg,
+        x: u32,
+        y: u32,
+        width: u32,
+        height: u32,
+        window: *mut Window,
+    ) -> c_int;
+    pub(super) fn fb_jpeg_read_window(
+        jpeg: *mut Jpeg,
+        window: *const Window,
+        into: *mut i16,
     ) -> c_int;
     pub(super) fn fb_jpeg_skip_rows(jpeg: *mut Jpeg, rows: u32) -> c_int;
     pub(super) fn fb_jpeg_read_rows(

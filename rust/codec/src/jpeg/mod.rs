@@ -5,6 +5,7 @@
 
 mod cmyk;
 mod ffi;
+mod window;
 
 use crate::Error;
 use crate::probe::MAX_SCANS;
@@ -54,21 +55,7 @@ impl Decompressor {
         stop: &'a Stop,
         band: &'a mut Vec<u8>,
     ) -> Result<Rows<'a>, Error> {
-        let mut header = ffi::Header::default();
-        // SAFETY: `raw` is live and borrowed mutably; `bytes` and `stop` outlive the `Rows` that
-        // borrows them, whose drop closes the image; `header` is written before the call returns.
-        let status = unsafe {
-            ffi::fb_jpeg_open(
-                self.raw.as_ptr(),
-                bytes.as_ptr(),
-                bytes.len(),
-                poll,
-                std::ptr::from_ref(stop).cast(),
-                MAX_SCANS,
-                &raw mut header,
-            )
-        };
-        self.check(status)?;
+        let header = self.open(bytes, stop)?;
         let mut rows = Rows {
             cmyk: header.colour == ffi::COLOUR_CMYK,
             owner: self,
@@ -87,6 +74,27 @@ impl Decompressor {
         }
         rows.start(region, careful)?;
         Ok(rows)
+    }
+
+    /// Reads the header. Whoever calls it borrows `bytes` and `stop` until the image is closed.
+    fn open(&mut self, bytes: &[u8], stop: &Stop) -> Result<ffi::Header, Error> {
+        let mut header = ffi::Header::default();
+        // SAFETY: `raw` is live and borrowed mutably; `bytes` and `stop` outlive the `Rows` or
+        // `Window` that borrows them, whose drop closes the image; `header` is written before the
+        // call returns.
+        let status = unsafe {
+            ffi::fb_jpeg_open(
+                self.raw.as_ptr(),
+                bytes.as_ptr(),
+                bytes.len(),
+                poll,
+                std::ptr::from_ref(stop).cast(),
+                MAX_SCANS,
+                &raw mut header,
+            )
+        };
+        self.check(status)?;
+        Ok(header)
     }
 
     fn check(&self, status: c_int) -> Result<(), Error> {

@@ -40,6 +40,13 @@ pub(super) struct DecoderScratch {
     pub(super) band: Vec<u8>,
 }
 
+impl Scratch {
+    /// For whoever wants no rows.
+    pub(crate) fn decompressor(&mut self) -> Result<&mut Decompressor, Error> {
+        Ok(self.decoder.jpeg()?.0)
+    }
+}
+
 impl DecoderScratch {
     /// The decompressor and the band that it decodes into.
     pub(super) fn jpeg(&mut self) -> Result<(&mut Decompressor, &mut Vec<u8>), Error> {

@@ -2,6 +2,7 @@
 
 use super::axis::{self, Axes};
 use super::blob::{Blob, Scratch};
+use super::blocks::{self, Blocks};
 use super::descriptor::{self, BLOCK, NO_SUM, color_kind, layout};
 use super::source::intermediate;
 use super::write::Tables;
@@ -9,7 +10,7 @@ use super::{Kernel, Launch, Packed, RenderItem};
 use forebay_core::{ColorOp, ImagePlan, Layout, Pass, Reduce, Taps};
 
 /// Jobs of one launch: CUDA's limit for a grid's second dimension.
-const MAX_JOBS: usize = 65_535;
+pub(super) const MAX_JOBS: usize = 65_535;
 
 /// A batch that grows by one checked item at a time.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(super) struct Batch<'a> {
     axes: Axes<'a>,
     /// All images' first passes, then all second ones, and so on.
     passes: Vec<Jobs>,
+    /// Those before all passes.
+    launches: Vec<Launch>,
 }
 
 /// The grey sum that contrast takes its mean from.
@@ -56,7 +59,13 @@ impl<'a> Batch<'a> {
             tables: Tables::default(),
             axes: Axes::default(),
             passes: Vec::new(),
+            launches: Vec::new(),
         }
+    }
+
+    /// Makes planes of coefficients first.
+    pub(super) fn inverse_dct(&mut self, all: &[Blocks]) {
+        blocks::launch(all, &mut self.blob, &mut self.launches);
     }
 
     /// Appends a checked item.
@@ -135,7 +144,7 @@ impl<'a> Batch<'a> {
 
     /// Ends the batch.
     pub(super) fn finish(mut self) -> Packed {
-        let mut launches = Vec::new();
+        let mut launches = self.launches;
         for jobs in self.passes {
             jobs.launch(&mut self.blob, &mut launches);
         }

@@ -128,7 +128,20 @@ pub(super) struct Job {
     pub(super) reserved: u32,
 }
 
+#[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Blocks {
+    pub(super) coefficients: u64,
+    pub(super) samples: u64,
+    pub(super) across: u32,
+    pub(super) down: u32,
+    pub(super) pitch: u32,
+    pub(super) reserved: u32,
+    pub(super) quantisation: [u16; 64],
+}
+
 const _: () = {
+    assert!(size_of::<Blocks>() == 160 && offset_of!(Blocks, quantisation) == 32);
     assert!(size_of::<Span>() == 8 && size_of::<Axis>() == 48 && size_of::<Plane>() == 40);
     assert!(size_of::<Source>() == 136 && size_of::<Output>() == 32);
     assert!(size_of::<ColorOp>() == 12 && size_of::<Job>() == 320);

@@ -163,7 +163,9 @@ fn render(job: RenderJob, sink: &dyn RenderSink) {
         Pixels::Encoded(bytes) => {
             decode(&bytes, plan.region).and_then(|pixels| write(&mut *slot, &pixels, &meta))
         }
-        Pixels::Device(_) => Err(Fault::new(Stage::Transform, "there is no fake device")),
+        Pixels::Coefficients(_) | Pixels::Device(_) => {
+            Err(Fault::new(Stage::Transform, "there is no fake device"))
+        }
     };
     sink.rendered(vec![Rendered { token, slot, outcome }]);
 }

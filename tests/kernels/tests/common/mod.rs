@@ -86,7 +86,7 @@ pub fn render_packed(items: &[(Source, &ImagePlan)]) -> (Packed, Vec<Vec<u8>>) {
             slot_bytes: slot.bytes,
         })
         .collect();
-    let packed = pack(&items);
+    let packed = pack(&items, &[]);
     assert_eq!(packed.refused, []);
     // SAFETY: the sources borrow `Samples` that outlive this call by this function's contract, and
     // each slot is memory of its own.
