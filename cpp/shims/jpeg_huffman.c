@@ -64,6 +64,28 @@ static int32_t entry_of(int is_dc, uint32_t index, int length, int symbol) {
   return (int32_t)((uint32_t)value << 16) | (middle << 8) | (length + size);
 }
 
+/* A stride: bits 0-3 the length of all its codes and values, bit 4 set if the last one ends the
+ * block, bits 5-15 how far the others advance. 0: not even one is complete. */
+#define FB_STRIDE_LENGTH(stride) ((stride) & 0xf)
+#define FB_STRIDE_END 0x10
+#define FB_STRIDE_ADVANCE(stride) ((stride) >> 5)
+
+static uint16_t stride_of(const int32_t* entries, uint32_t index) {
+  int length = 0, advance = 0;
+  for (;;) {
+    const int32_t entry = entries[(index << length) & ((1U << FB_HUFFMAN_LOOK) - 1)];
+    if (entry == 0 || (entry & FB_OPEN) || length + FB_LENGTH(entry) > FB_HUFFMAN_LOOK) {
+      break;
+    }
+    length += FB_LENGTH(entry);
+    if (FB_MIDDLE(entry) == FB_END_OF_BLOCK) {
+      return (uint16_t)(advance << 5 | FB_STRIDE_END | length);
+    }
+    advance += FB_MIDDLE(entry);
+  }
+  return (uint16_t)(advance << 5 | length);
+}
+
 /* Builds from a table that libjpeg has validated (start_pass did, for every table of the scan). */
 static void build(struct fb_huffman_table* table, const JHUFF_TBL* from, int is_dc) {
   if (table->built && table->is_dc == is_dc && memcmp(table->bits, from->bits, 17) == 0 &&
@@ -90,6 +112,9 @@ static void build(struct fb_huffman_table* table, const JHUFF_TBL* from, int is_
     }
     table->limit[length] = code << (16 - length);
     code <<= 1;
+  }
+  for (uint32_t index = 0; !is_dc && index < 1U << FB_HUFFMAN_LOOK; index++) {
+    table->strides[index] = stride_of(table->entries, index);
   }
   table->limit[17] = UINT32_MAX;
 }
@@ -208,15 +233,14 @@ static inline int32_t value_on_top(uint64_t bits, int size) {
   return size == 0 ? 0 : extend((uint32_t)(bits >> (64 - size)), size);
 }
 
-/* Decodes one block; 0 if a code is unknown. */
-static inline int decode_block(struct fb_bits* at, const struct fb_huffman_table* dc_table,
-                               const struct fb_huffman_table* ac_table, int32_t* dc, JCOEF* block) {
+/* Decodes the difference of a block's first coefficient; 0 if its code is unknown. */
+static inline int decode_dc(struct fb_bits* at, const struct fb_huffman_table* table, int32_t* dc) {
   struct fb_bits in = refill(*at);
-  int32_t entry = dc_table->entries[in.bits >> (64 - FB_HUFFMAN_LOOK)];
+  int32_t entry = table->entries[in.bits >> (64 - FB_HUFFMAN_LOOK)];
   int32_t difference = FB_VALUE(entry);
   if (entry == 0 || (entry & FB_OPEN)) {
     if (entry == 0) {
-      entry = long_symbol((uint32_t)(in.bits >> 48), dc_table);
+      entry = long_symbol((uint32_t)(in.bits >> 48), table);
       if (entry < 0) {
         return 0;
       }
@@ -228,6 +252,18 @@ static inline int decode_block(struct fb_bits* at, const struct fb_huffman_table
     in = drop(in, FB_LENGTH(entry));
   }
   *dc = (int32_t)((uint32_t)*dc + (uint32_t)difference);
+  *at = in;
+  return 1;
+}
+
+/* Decodes one block; 0 if a code is unknown. */
+static inline int decode_block(struct fb_bits* at, const struct fb_huffman_table* dc_table,
+                               const struct fb_huffman_table* ac_table, int32_t* dc, JCOEF* block) {
+  struct fb_bits in = *at;
+  int32_t entry;
+  if (!decode_dc(&in, dc_table, dc)) {
+    return 0;
+  }
   block[0] = (JCOEF)*dc;
 
   int k = 1;
@@ -251,6 +287,45 @@ static inline int decode_block(struct fb_bits* at, const struct fb_huffman_table
     k += advance_of(symbol);
     block[kNatural[k - 1]] = (JCOEF)value_on_top(in.bits, size);
     in = drop(in, size);
+  }
+  *at = in;
+  return 1;
+}
+
+/* Passes over one block; 0 if a code is unknown. Its first coefficient counts for the next one. */
+static inline int skip_block(struct fb_bits* at, const struct fb_huffman_table* dc_table,
+                             const struct fb_huffman_table* ac_table, int32_t* dc) {
+  struct fb_bits in = *at;
+  if (!decode_dc(&in, dc_table, dc)) {
+    return 0;
+  }
+  int k = 1;
+  while (k < DCTSIZE2) {
+    in = refill(in);
+    const uint32_t index = (uint32_t)(in.bits >> (64 - FB_HUFFMAN_LOOK));
+    const int stride = ac_table->strides[index];
+    const int next = k + FB_STRIDE_ADVANCE(stride);
+    /* Where the block ends with a coefficient, codes behind it are the next block's. */
+    if (__builtin_expect(stride != 0 && next < DCTSIZE2, 1)) {
+      in = drop(in, FB_STRIDE_LENGTH(stride));
+      k = stride & FB_STRIDE_END ? DCTSIZE2 : next;
+      continue;
+    }
+    int32_t entry = ac_table->entries[index];
+    if (entry == 0) {
+      entry = long_symbol((uint32_t)(in.bits >> 48), ac_table);
+      if (entry < 0) {
+        return 0;
+      }
+    } else if ((entry & FB_OPEN) == 0) {
+      in = drop(in, FB_LENGTH(entry));
+      k += FB_MIDDLE(entry);
+      continue;
+    }
+    const int symbol = FB_MIDDLE(entry);
+    in = drop(in, FB_LENGTH(entry));
+    in = drop(in, symbol & 15);
+    k += advance_of(symbol);
   }
   *at = in;
   return 1;
@@ -295,11 +370,12 @@ FB_WITH_BMI2 enum fb_huffman_outcome fb_huffman_decode_mcu(struct fb_huffman* hu
     top_up(huffman);
   }
   struct fb_bits in = {huffman->clean + huffman->used, huffman->bits, huffman->count};
-  JBLOCK nowhere;
   for (int i = 0; i < huffman->blocks; i++) {
-    JCOEF* block = blocks != NULL ? *blocks[i] : nowhere;
     int32_t* dc = &huffman->dc[huffman->component[i]];
-    if (!decode_block(&in, huffman->dc_of[i], huffman->ac_of[i], dc, block)) {
+    const struct fb_huffman_table *dc_of = huffman->dc_of[i], *ac_of = huffman->ac_of[i];
+    const int known = blocks != NULL ? decode_block(&in, dc_of, ac_of, dc, *blocks[i])
+                                     : skip_block(&in, dc_of, ac_of, dc);
+    if (!known) {
       return FB_HUFFMAN_IMPOSSIBLE;
     }
   }

@@ -27,6 +27,8 @@ struct fb_huffman_table {
   int built;
   /* By the next bits: see entry_of in jpeg_huffman.c. */
   int32_t entries[1 << FB_HUFFMAN_LOOK];
+  /* The same of AC codes for blocks that nobody wants, as many codes at once as are complete. */
+  uint16_t strides[1 << FB_HUFFMAN_LOOK];
   /* Longer codes: by length, the largest code (left-aligned to 16 bits, exclusive) and what to add
    * to a code to find its value. */
   uint32_t limit[18];
