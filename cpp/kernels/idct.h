@@ -70,6 +70,7 @@ struct alignas(8) FbFour {
 FB_DEVICE void fb_block_to_samples(const fb_blocks& blocks, fb_u32 index) {
   const FbFour* coefficients = reinterpret_cast<const FbFour*>(blocks.coefficients) + 16ull * index;
   fb_i32 block[64];
+  fb_i32 below = 0;  // not zero if any coefficient below the first row is not
   FB_UNROLL
   for (fb_i32 four = 0; four < 16; four++) {
     const FbFour given = coefficients[four];
@@ -77,14 +78,23 @@ FB_DEVICE void fb_block_to_samples(const fb_blocks& blocks, fb_u32 index) {
     for (fb_i32 i = 0; i < 4; i++) {
       const fb_i32 step = blocks.quantisation[4 * four + i];
       block[4 * four + i] = static_cast<fb_i16>(given.values[i] * step);
+      below |= four < 2 ? 0 : given.values[i];
     }
   }
-  FB_UNROLL
-  for (fb_i32 column = 0; column < 8; column++) {
-    fb_inverse_dct({block + column, 8}, 13 - 2);
+  if (below == 0) {
+    // As SIMD does, which wraps where the full computation is cut off.
     FB_UNROLL
-    for (fb_i32 row = 0; row < 8; row++) {
-      block[8 * row + column] = fb_saturate16(block[8 * row + column]);
+    for (fb_i32 i = 63; i >= 0; i--) {
+      block[i] = static_cast<fb_i16>(block[i % 8] * 4);
+    }
+  } else {
+    FB_UNROLL
+    for (fb_i32 column = 0; column < 8; column++) {
+      fb_inverse_dct({block + column, 8}, 13 - 2);
+      FB_UNROLL
+      for (fb_i32 row = 0; row < 8; row++) {
+        block[8 * row + column] = fb_saturate16(block[8 * row + column]);
+      }
     }
   }
   const fb_u64 top = static_cast<fb_u64>(index / blocks.across) * 8;

@@ -164,7 +164,11 @@ impl HardwareDecoder {
         // SAFETY: `last` keeps the bytes until the event; the planes have room (`planes`), lie
         // in memory of ours alone, and are kept until the event, too.
         let result = unsafe { state.batch.decode(&encoded, &images, &engines.stream) };
-        decoded.record(&engines.stream)?;
+        if let Err(error) = decoded.record(&engines.stream) {
+            // Nobody could wait for the engines otherwise.
+            let _ = engines.stream.synchronize();
+            return Err(error);
+        }
         memory.use_until(&decoded);
         state.last =
             Some((Arc::clone(&decoded), jobs.iter().map(|job| job.bytes.clone()).collect()));

@@ -103,12 +103,16 @@ impl Lent {
             let what = format!("{bytes} bytes at {offset} of a field of {}", self.bytes);
             return Err(Error::Invalid { what });
         }
+        let event = Arc::new(Event::new(self.render.device(), Wait::Block)?);
         self.wait_before_writing(&self.render)?;
         // SAFETY: the range lies in the field, which is ours until it is handed out, and whose
         // taker waits for the event below.
         unsafe { fill(self.address + offset as u64, bytes, 0, &self.render) }?;
-        let event = Arc::new(Event::new(self.render.device(), Wait::Block)?);
-        event.record(&self.render)?;
+        if let Err(error) = event.record(&self.render) {
+            // Nobody could wait for the write otherwise.
+            let _ = self.render.synchronize();
+            return Err(error);
+        }
         self.written(&event);
         Ok(())
     }

@@ -110,20 +110,28 @@ impl CudaRenderer {
 
         let order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         let done = Arc::new(Event::new(&self.device, Wait::Block)?);
-        for copy in &uploads.copies {
-            // SAFETY: the pinned memory and `uploaded` are kept, unwritten, until `done`.
-            unsafe { uploaded.upload(copy.to, copy.bytes(), &self.upload) }?;
+        let enqueued = || -> Result<(), Error> {
+            let copied = Event::new(&self.device, Wait::Block)?;
+            for copy in &uploads.copies {
+                // SAFETY: the pinned memory and `uploaded` are kept, unwritten, until `done`.
+                unsafe { uploaded.upload(copy.to, copy.bytes(), &self.upload) }?;
+            }
+            // SAFETY: as above.
+            unsafe { tables.upload(0, &blob.bytes()[..packed.blob.len()], &self.upload) }?;
+            copied.record(&self.upload)?;
+            self.render.wait(&copied)?;
+            for event in &gathered.decoded {
+                self.render.wait(event)?;
+            }
+            self.launch(jobs, &packed, &tables, &scratch)?;
+            done.record(&self.render)
+        }();
+        if let Err(error) = enqueued {
+            // Nobody could wait for what was enqueued otherwise; its memory goes back now.
+            let _ = self.upload.synchronize();
+            let _ = self.render.synchronize();
+            return Err(error);
         }
-        // SAFETY: as above.
-        unsafe { tables.upload(0, &blob.bytes()[..packed.blob.len()], &self.upload) }?;
-        let copied = Event::new(&self.device, Wait::Block)?;
-        copied.record(&self.upload)?;
-        self.render.wait(&copied)?;
-        for event in &gathered.decoded {
-            self.render.wait(event)?;
-        }
-        self.launch(jobs, &packed, &tables, &scratch)?;
-        done.record(&self.render)?;
         drop(order);
 
         for_each_field(jobs, |field| field.written(&done));

@@ -232,7 +232,9 @@ impl Pipeline {
                 drop(state);
                 return self.hand_out(due).map(Next::Batch);
             }
-            if let Some(short) = state.short.take() {
+            // What is being rendered may yet make the batch that is due complete.
+            let is_rendered = run.batches.front().is_some_and(|batch| batch.rendering > 0);
+            if !is_rendered && let Some(short) = state.short.take() {
                 self.shared.wake(&state);
                 return Err(short);
             }

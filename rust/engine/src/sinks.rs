@@ -26,11 +26,11 @@ impl RecordSink for Shared {
         }
         let (at, more) = (reading.at, bytes - reading.permit.bytes());
         let room = self.budget.fits(more);
-        let Some(run) = &mut state.run else {
-            return false;
-        };
-        let due = at.batch == run.first;
-        let Some(batch) = run.batch(at) else {
+        let run = state.run.as_mut();
+        let batch = run.and_then(|run| Some((at.batch == run.first, run.batch(at)?)));
+        let Some((due, batch)) = batch else {
+            // Nobody wants it any more.
+            state.reads.remove(&token);
             return false;
         };
         batch.samples[at.sample].announced = Some(bytes);
@@ -43,6 +43,8 @@ impl RecordSink for Shared {
         batch.reading -= 1;
         batch.unread.push_front(at.sample);
         state.reads.remove(&token);
+        // What waited for this image does no longer.
+        self.wake(&state);
         false
     }
 
@@ -148,11 +150,14 @@ impl RenderSink for Shared {
     fn postponed(&self, jobs: Vec<RenderJob>, reason: String) {
         let mut unwanted = Vec::new();
         let mut state = self.lock();
+        let current = state.run.as_ref().map(|run| run.id);
+        let mut is_current = false;
         for job in jobs {
             let Some(Rendering { at, field, held, .. }) = state.renders.remove(&job.token) else {
                 unwanted.push(job);
                 continue;
             };
+            is_current |= Some(at.run) == current;
             let RenderJob { pixels, meta, plan, slot, .. } = job;
             self.advance(&mut state, at, |batch| {
                 batch.rendering -= 1;
@@ -161,9 +166,9 @@ impl RenderSink for Shared {
                 batch.render.push_back(RenderTask { sample, field, pixels, meta, plan, held });
             });
         }
-        state.short = Some(Error::Backend { kind: ErrorKind::DeviceMemory, reason });
-        if let Some(run) = &mut state.run {
+        if let Some(run) = state.run.as_mut().filter(|_| is_current) {
             run.depth = run.batches.len().saturating_sub(1).max(1);
+            state.short = Some(Error::Backend { kind: ErrorKind::DeviceMemory, reason });
         }
         self.ready.notify_all();
     }

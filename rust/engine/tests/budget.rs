@@ -55,6 +55,28 @@ fn a_budget_of_one_byte_processes_one_sample_at_a_time() {
     }
 }
 
+/// A renderer of whole batches waits for the last image, whose read may be put off for want of room.
+#[test]
+fn a_read_that_is_put_off_lets_the_rest_go_on() {
+    for budget in (1..12).map(|parts| SLAB + parts * SAMPLE / 3) {
+        let engine =
+            FakeDecoder { engines: Some(engines(1_000)), ..FakeDecoder::new(PixelRoute::Host) };
+        let renderer = Arc::new(BatchRenderer::new(1_000, Duration::ZERO));
+        let mut setup = setup(budget).renderer(renderer);
+        setup.decoders.push(Arc::new(engine));
+        let pipeline = setup.open();
+        for epoch in 0..4 {
+            pipeline.start_epoch(epoch, 0).unwrap();
+            if epoch == 1 {
+                next_batch(&pipeline).unwrap();
+                continue;
+            }
+            assert_eq!(drain(&pipeline).len(), 16, "budget {budget}");
+        }
+        assert_eq!(pipeline.stats().held_bytes, 0, "nothing of an epoch that was left is held");
+    }
+}
+
 #[test]
 fn the_budget_bounds_the_batches_in_flight() {
     let (pipeline, source) = setup(2 * SLAB + SLAB / 2).open_with_source();

@@ -78,7 +78,9 @@ fn read(
         return Ok(None);
     }
     let len = usize::try_from(len).map_err(|_| ErrorKind::OutOfMemory)?;
-    let mut memory = memory.take(len).map_err(|fault| io::Error::other(fault.reason))?;
+    // A lack of lent memory is no fault of the file.
+    let lent = memory.take(len).or_else(|_| Heap.take(len));
+    let mut memory = lent.map_err(|fault| io::Error::other(fault.reason))?;
     let mut filled = 0;
     while filled < len {
         match file.read_at(&mut memory.bytes_mut()[filled..], filled as u64) {

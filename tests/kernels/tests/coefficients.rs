@@ -153,6 +153,29 @@ fn the_strongest_contrasts_equal_libjpeg() {
     }
 }
 
+/// No encoder writes such steps, but a file may hold them: sums leave 16 bits, where SIMD wraps or
+/// is cut off.
+#[test]
+fn wrong_quantisation_equals_libjpeg() {
+    let size = Size { width: 48, height: 40 };
+    let subsampling = tj::TJSAMP_TJSAMP_444;
+    let encoding = Encoding { subsampling, quality: 100, ..Encoding::default() };
+    let mut numbers = Numbers(34);
+    for value in [0, 60, 200, 255] {
+        let flat = vec![value; (size.pixels() * 3) as usize];
+        let noise: Vec<u8> = flat.iter().map(|_| if numbers.one_in(2) { 255 } else { 0 }).collect();
+        for pixels in [flat, noise] {
+            let file = jpeg(size, &pixels, encoding);
+            let table = file.windows(2).position(|pair| pair == [0xff, 0xdb]).unwrap() + 5;
+            for (place, step) in [(0, 9), (0, 40), (0, 255), (5, 255), (63, 255)] {
+                let mut file = file.clone();
+                file[table + place] = step;
+                check(&file, size, &[copy_plan(Region::whole(size))]);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_not_clean_is_decoded_to_pixels() {
     let size = Size { width: 64, height: 64 };

@@ -153,7 +153,7 @@ impl Source for FakeSource {
             {
                 gate.pass();
             }
-            sink.deliver(request.token, self.records.read(request.index));
+            self.records.deliver(request, &**sink);
         }
     }
 }
@@ -168,6 +168,15 @@ impl Drop for FakeSource {
 }
 
 impl Records {
+    /// Says a record's size before it is there, as files' sources do.
+    fn deliver(&self, request: Request, sink: &dyn RecordSink) {
+        let record = self.read(request.index);
+        let bytes = record.iter().flat_map(|record| &record.values).map(Value::cost).sum::<usize>();
+        if sink.admit(request.token, bytes as u64) {
+            sink.deliver(request.token, record);
+        }
+    }
+
     fn read(&self, index: u64) -> Result<Record, Fault> {
         let bad = self.bad.get(&index).copied();
         if bad == Some(Bad::Read) {
@@ -227,5 +236,5 @@ fn answer(records: &Records, waiting: &mut Vec<Ask>, random: u64) {
     }
     let chosen = usize::try_from(random % waiting.len() as u64).unwrap_or(0);
     let (request, sink) = waiting.swap_remove(chosen);
-    sink.deliver(request.token, records.read(request.index));
+    records.deliver(request, &*sink);
 }
