@@ -162,7 +162,7 @@ fn wrong_quantisation_equals_libjpeg() {
     let encoding = Encoding { subsampling, quality: 100, ..Encoding::default() };
     let mut numbers = Numbers(34);
     for value in [0, 60, 200, 255] {
-        let flat = vec![value; (size.pixels() * 3) as usize];
+        let flat = vec![value; 3 * size.width as usize * size.height as usize];
         let noise: Vec<u8> = flat.iter().map(|_| if numbers.one_in(2) { 255 } else { 0 }).collect();
         for pixels in [flat, noise] {
             let file = jpeg(size, &pixels, encoding);
