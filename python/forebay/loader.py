@@ -72,7 +72,7 @@ class Loader(DataLoaderNames):
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
         orientation: ``"apply"`` or ``"ignore"`` the EXIF orientation.
         mode: ``"RGB"``.
-        truncated: ``"error"``, or ``"accept"`` what was there.
+        truncated: ``"error"``, or ``"accept"`` what was there of a JPEG or PNG.
         max_pixels: larger images are refused before memory is taken.
         memory_budget: bytes, or text such as ``"2GiB"``, that the engine may hold; by default
             1 GiB, and 3 GiB where images go to a GPU, whose memory counts, too. Batches in the

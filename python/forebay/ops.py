@@ -48,10 +48,10 @@ Device: TypeAlias = "str | int | torch.device"
 
 
 def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "apply") -> Tensor:
-    """Decodes one image by its content (JPEG or PNG), whatever its name was.
+    """Decodes one image by its content (JPEG, PNG, WebP, BMP, TIFF, GIF), whatever its name was.
 
-    Pixels equal libjpeg-turbo's with the accurate integer DCT and fancy upsampling (PIX-1); PNG
-    palettes, grey and alpha become RGB as Pillow's ``convert("RGB")`` makes them.
+    Pixels equal libjpeg-turbo's with the accurate integer DCT and fancy upsampling (PIX-1); those
+    of other formats Pillow's ``convert("RGB")``, of 16 bits the high byte.
 
     Args:
         encoded: Tensor ``(n,)`` uint8 on the CPU, the bytes of the file.
@@ -267,9 +267,9 @@ def decode_resized_crop(
     Determinism: an item's crop depends on its bytes and box alone. On a GPU it is the CPU's, as
     for `decode_images`.
     Threads: may be called from several threads at once; the GIL is released.
-    Cost: one allocation for the batch; no decoded image is kept whole, apart from PNG and JPEG
-    that has to be turned. For a GPU as for `decode_images`; what a thread decodes is what the crop
-    needs, and what an engine decodes the whole image.
+    Cost: one allocation for the batch; no decoded image is kept whole, apart from formats other
+    than JPEG and JPEG that has to be turned. For a GPU as for `decode_images`; what a thread
+    decodes is what the crop needs, and what an engine decodes the whole image.
     """
     _check_decoding("RGB", orientation)
     check_flag("antialias", antialias)

@@ -108,6 +108,14 @@ def test_good_files_pass(tmp_path, capsys):
     assert not any(got["strange"].values())
 
 
+@pytest.mark.parametrize("name", ["a.webp", "a.bmp", "a.tif", "a.tiff"])
+def test_formats_have_their_own_names(tmp_path, capsys, name):
+    Image.fromarray(photo(40, 50)).save(tmp_path / name)
+    status, got = report(capsys, tmp_path)
+    assert (status, got["images"]) == (0, 1)
+    assert not any(got["strange"].values())
+
+
 @pytest.mark.parametrize("kind", STRANGE)
 def test_what_is_strange_is_listed_but_no_failure(tmp_path, capsys, kind):
     name, make = STRANGE[kind]

@@ -169,7 +169,7 @@ def test_t18_a_crop_equals_the_crop_of_the_whole(
         assert torch.equal(next(iter(loader))[0].cpu(), expected), (height, width)
 
 
-@pytest.mark.parametrize("kind", ["WEBP", "BMP", "TIFF", "GIF", "JPEG2000"])
+@pytest.mark.parametrize("kind", ["JPEG2000", "AVIF"])
 def test_other_formats_are_refused_by_name(make_loader, tmp_path, kind):
     try:
         data = encoded(Image.fromarray(photo(16, 16)), kind)
@@ -177,7 +177,7 @@ def test_other_formats_are_refused_by_name(make_loader, tmp_path, kind):
         pytest.skip(f"this Pillow cannot write {kind}")
     path = tmp_path / "a.jpg"
     path.write_bytes(data)
-    name = {"WEBP": "WebP", "JPEG2000": "JPEG 2000"}.get(kind, kind)
+    name = {"JPEG2000": "JPEG 2000"}.get(kind, kind)
     with pytest.raises(forebay.SampleError, match=f"{name} is not decoded") as caught:
         next(iter(make_loader(forebay.FileList([path]))))
     assert caught.value.stage == "decode"

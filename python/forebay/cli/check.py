@@ -14,7 +14,15 @@ from .files import Finding
 from .output import say, say_json, written
 
 HUGE_PIXELS = 16_000_000
-_FORMATS = {".jpg": "jpeg", ".jpeg": "jpeg", ".png": "png"}
+_FORMATS = {
+    ".jpg": "jpeg",
+    ".jpeg": "jpeg",
+    ".png": "png",
+    ".bmp": "bmp",
+    ".tif": "tiff",
+    ".tiff": "tiff",
+    ".webp": "webp",
+}
 # What each kind of strangeness means to who trains on it.
 STRANGE = {
     "rotated": "stored turned or mirrored, by EXIF",

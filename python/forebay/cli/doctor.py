@@ -50,7 +50,10 @@ def examine() -> dict[str, dict[str, Any]]:
             "torchvision": _version("torchvision"),
             "pillow": _version("PIL"),
         },
-        "decoders": {"jpeg": core.get("jpeg", "libjpeg-turbo"), "png": "8 bit, to RGB"},
+        "decoders": {
+            "jpeg": core.get("jpeg", "libjpeg-turbo"),
+            "others": "PNG, WebP, BMP, TIFF, GIF",
+        },
         "cuda": _native.cuda_report(
             cuda.library_folders(), cuda.cuda_major(), cuda.kernel_folder()
         ),

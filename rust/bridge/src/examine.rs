@@ -5,7 +5,7 @@ use crate::pipeline::to_json;
 use forebay_codec::pixel::sums::{Sums, sums};
 use forebay_codec::{Options, decode_into, decoded_size, probe, transparent};
 use forebay_core::ports::Fault;
-use forebay_core::{ErrorKind, Format, Layout, Limits, Orientation};
+use forebay_core::{ErrorKind, Layout, Limits, Orientation};
 use forebay_source::read_file;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 #[derive(serde::Serialize)]
 struct Report {
-    format: &'static str,
+    format: String,
     bytes: usize,
     width: u32,
     height: u32,
@@ -60,10 +60,7 @@ fn examine(path: &Path, limits: &Limits) -> Result<Report, Fault> {
         .map_err(|error| Fault::new(forebay_core::ports::Stage::Decode, error))?;
     let warnings = decode_into(&bytes, &meta, &options, limits, &mut pixels)?;
     Ok(Report {
-        format: match meta.format {
-            Format::Jpeg => "jpeg",
-            Format::Png => "png",
-        },
+        format: meta.format.name().to_lowercase(),
         bytes: bytes.len(),
         width: meta.size.width,
         height: meta.size.height,

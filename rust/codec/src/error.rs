@@ -1,7 +1,7 @@
 //! What can go wrong between encoded bytes and pixels.
 
 use forebay_core::ports::{Fault, Stage};
-use forebay_core::{ErrorKind, HasKind, Size};
+use forebay_core::{ErrorKind, Format, HasKind, Size};
 
 /// Why an image cannot be decoded.
 ///
@@ -47,7 +47,7 @@ pub enum Error {
     /// The file breaks its format's rules.
     #[error("damaged {format}: {what}")]
     Damaged {
-        /// JPEG or PNG.
+        /// By name.
         format: &'static str,
         /// Which rule.
         what: String,
@@ -82,12 +82,16 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn damaged(format: Format, what: impl Into<String>) -> Self {
+        Self::Damaged { format: format.name(), what: what.into() }
+    }
+
     pub(crate) fn jpeg(what: impl Into<String>) -> Self {
-        Self::Damaged { format: "JPEG", what: what.into() }
+        Self::damaged(Format::Jpeg, what)
     }
 
     pub(crate) fn png(what: impl Into<String>) -> Self {
-        Self::Damaged { format: "PNG", what: what.into() }
+        Self::damaged(Format::Png, what)
     }
 
     pub(crate) fn unsupported(what: impl Into<String>) -> Self {

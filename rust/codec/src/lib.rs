@@ -11,10 +11,10 @@ mod decoder;
 mod error;
 mod jpeg;
 pub mod pixel;
-mod png;
 mod probe;
 mod render;
 pub mod simd;
+mod whole;
 
 pub use backend::CpuBackend;
 pub use decode::{

@@ -152,6 +152,28 @@ pub enum Format {
     Jpeg,
     /// PNG, APNG included.
     Png,
+    /// WebP, lossy or lossless.
+    WebP,
+    /// Windows bitmap.
+    Bmp,
+    /// TIFF, also with offsets of 64 bits.
+    Tiff,
+    /// GIF.
+    Gif,
+}
+
+impl Format {
+    /// As people write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jpeg => "JPEG",
+            Self::Png => "PNG",
+            Self::WebP => "WebP",
+            Self::Bmp => "BMP",
+            Self::Tiff => "TIFF",
+            Self::Gif => "GIF",
+        }
+    }
 }
 
 /// Pixels per sample of a JPEG's component: the file's largest sampling factors divided by the

@@ -10,6 +10,11 @@ pub(super) fn rgb_in_place(row: &mut [u8], columns: usize) {
     }
 }
 
+/// RGB of inks as they are meant, which TIFF stores.
+pub(crate) fn rgb_from_inks(inks: [u8; 4]) -> [u8; 3] {
+    rgb(inks.map(|ink| 255 - ink))
+}
+
 fn rgb([c, m, y, k]: [u8; 4]) -> [u8; 3] {
     let white = u32::from(k);
     [c, m, y].map(|stored| {

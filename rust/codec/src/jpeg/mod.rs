@@ -7,6 +7,8 @@ mod cmyk;
 mod ffi;
 mod window;
 
+pub(crate) use cmyk::rgb_from_inks;
+
 use crate::Error;
 use crate::probe::MAX_SCANS;
 use forebay_core::ports::Stop;

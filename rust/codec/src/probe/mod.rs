@@ -9,6 +9,8 @@ mod jpeg;
 mod png;
 mod sampling;
 mod tables;
+pub(crate) mod webp;
+mod whole;
 
 pub(crate) use jpeg::MAX_SCANS;
 
@@ -22,33 +24,54 @@ use forebay_core::{Format, ImageMeta, Limits, Size};
 ///
 /// ```
 /// use forebay_core::Limits;
-/// let error = forebay_codec::probe(b"GIF89a...", &Limits::default()).unwrap_err();
-/// assert_eq!(error.to_string(), "GIF is not decoded");
+/// let error = forebay_codec::probe(b"8BPS....", &Limits::default()).unwrap_err();
+/// assert_eq!(error.to_string(), "Photoshop document is not decoded");
 /// ```
 pub fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
     match format_of(bytes)? {
         Format::Jpeg => jpeg::probe(bytes, limits),
         Format::Png => png::probe(bytes, limits),
+        Format::WebP => webp::probe(bytes, limits),
+        format @ (Format::Bmp | Format::Tiff | Format::Gif) => whole::probe(format, bytes, limits),
     }
 }
 
 /// Whether the image of these bytes, which `probe` has read as `meta`, has transparency: an alpha
-/// channel, or a PNG's tRNS chunk.
+/// channel, a PNG's tRNS chunk or a GIF's transparent colour.
 pub fn transparent(bytes: &[u8], meta: &ImageMeta) -> bool {
-    meta.format == Format::Png && (matches!(meta.components, 2 | 4) || png::has_trns(bytes))
+    match meta.format {
+        Format::Jpeg => false,
+        Format::Png => matches!(meta.components, 2 | 4) || png::has_trns(bytes),
+        Format::WebP | Format::Bmp | Format::Gif => meta.components == 4,
+        Format::Tiff => whole::tiff_alpha(bytes),
+    }
 }
+
+/// First bytes, and what they tell. WebP's stand behind a length.
+const DECODED: [(&[u8], Format); 9] = [
+    (&[0xff, 0xd8, 0xff], Format::Jpeg),
+    (png::SIGNATURE, Format::Png),
+    (b"BM", Format::Bmp),
+    (b"GIF87a", Format::Gif),
+    (b"GIF89a", Format::Gif),
+    (b"II\x2a\0", Format::Tiff),
+    (b"MM\0\x2a", Format::Tiff),
+    (b"II\x2b\0", Format::Tiff),
+    (b"MM\0\x2b", Format::Tiff),
+];
 
 fn format_of(bytes: &[u8]) -> Result<Format, Error> {
     if bytes.is_empty() {
         return Err(Error::Empty);
     }
-    if bytes.starts_with(&[0xff, 0xd8, 0xff]) {
-        return Ok(Format::Jpeg);
+    if let Some(&(_, format)) = DECODED.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        return Ok(format);
     }
-    if bytes.starts_with(png::SIGNATURE) {
-        return Ok(Format::Png);
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        return Ok(Format::WebP);
     }
-    if png::SIGNATURE.starts_with(bytes) || [0xff, 0xd8, 0xff].starts_with(bytes) {
+    let cut = DECODED.iter().any(|(magic, _)| magic.starts_with(bytes));
+    if cut || bytes.len() < 12 && (bytes.starts_with(b"RIFF") || b"RIFF".starts_with(bytes)) {
         return Err(Error::truncated(format!("{} bytes", bytes.len())));
     }
     match other_format(bytes) {
@@ -59,13 +82,7 @@ fn format_of(bytes: &[u8]) -> Result<Format, Error> {
 
 /// The name of an image format that we recognise without decoding it.
 fn other_format(bytes: &[u8]) -> Option<&'static str> {
-    let at = |offset: usize, magic: &[u8]| {
-        bytes.get(offset..).is_some_and(|rest| rest.starts_with(magic))
-    };
-    if at(0, b"RIFF") && at(8, b"WEBP") {
-        return Some("WebP");
-    }
-    if at(4, b"ftyp") {
+    if bytes.get(4..8) == Some(b"ftyp") {
         return match bytes.get(8..12)? {
             b"avif" | b"avis" => Some("AVIF"),
             b"heic" | b"heix" | b"hevc" | b"hevx" | b"heim" | b"heis" | b"mif1" | b"msf1" => {
@@ -74,20 +91,14 @@ fn other_format(bytes: &[u8]) -> Option<&'static str> {
             _ => None,
         };
     }
-    let magics: [(&[u8], &str); 11] = [
-        (b"GIF87a", "GIF"),
-        (b"GIF89a", "GIF"),
-        (b"BM", "BMP"),
-        (b"II\x2a\0", "TIFF"),
-        (b"MM\0\x2a", "TIFF"),
-        (b"II\x2b\0", "BigTIFF"),
+    let magics: [(&[u8], &str); 5] = [
         (b"\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000"),
         (b"\xff\x4f\xff\x51", "JPEG 2000"),
         (b"\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL"),
         (b"\xff\x0a", "JPEG XL"),
         (b"8BPS", "Photoshop document"),
     ];
-    magics.iter().find(|(magic, _)| at(0, magic)).map(|&(_, name)| name)
+    magics.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, name)| name)
 }
 
 fn readable_start(bytes: &[u8]) -> String {
@@ -117,10 +128,10 @@ mod tests {
 
     #[test]
     fn other_formats_are_refused_by_name() {
-        assert_eq!(reason(b"RIFF\0\0\0\0WEBPVP8 "), "WebP is not decoded");
-        assert_eq!(reason(b"BM......"), "BMP is not decoded");
         assert_eq!(reason(b"\0\0\0\x1cftypavif"), "AVIF is not decoded");
-        assert_eq!(reason(b"II\x2a\0...."), "TIFF is not decoded");
+        assert_eq!(reason(b"\0\0\0\x18ftypheic"), "HEIC is not decoded");
+        assert_eq!(reason(b"\xff\x4f\xff\x51...."), "JPEG 2000 is not decoded");
+        assert_eq!(reason(b"\xff\x0a......"), "JPEG XL is not decoded");
     }
 
     #[test]
@@ -128,6 +139,11 @@ mod tests {
         assert_eq!(reason(b""), "empty file");
         assert_eq!(reason(b"hello world"), "not an image: starts with \"hello wo\"");
         assert_eq!(reason(b"\x01\x02"), "not an image: starts with 01 02");
+        assert_eq!(
+            reason(b"RIFF\0\0\0\0WAVEfmt "),
+            "not an image: starts with 52 49 46 46 00 00 00 00"
+        );
         assert_eq!(reason(b"\xff\xd8"), "truncated: 2 bytes");
+        assert_eq!(reason(b"RIFF\0\0\0\0WEB"), "truncated: 11 bytes");
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use scratch::with_scratch;
 
 use crate::jpeg;
 use crate::pixel::color::{self, Program};
-use crate::png::{self, Channels};
+use crate::whole::{self, Channels};
 use crate::{Error, Level};
 use forebay_core::ports::{HostPixels, RenderReport, Stop};
 use forebay_core::{Format, ImageMeta, ImagePlan, Limits, Reduce, Size};
@@ -106,7 +106,7 @@ impl Work<'_> {
             }
             Input::Encoded(bytes) => {
                 let channels = if C == 1 { Channels::First } else { Channels::Rgb };
-                let pixels = png::decode(bytes, self.meta, channels, self.limits, self.stop)?;
+                let pixels = whole::decode(bytes, self.meta, channels, self.limits, self.stop)?;
                 whole = Host::crop::<C>(pixels, self.meta.size, plan.region);
             }
             Input::Host(pixels) => whole = Host::borrow::<C>(pixels, plan.region)?,

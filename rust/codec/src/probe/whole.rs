@@ -1,0 +1,51 @@
+//! Headers that the decoding crates read: BMP, TIFF and GIF.
+
+use super::check_size;
+use crate::Error;
+use crate::whole::{bmp, gif, guarded, tiff};
+use forebay_core::ports::Stop;
+use forebay_core::{Format, ImageMeta, Limits, Orientation, Size};
+use image::ImageDecoder;
+
+pub(super) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
+    let stop = Stop::default();
+    let header = guarded(format, || match format {
+        Format::Bmp => {
+            let decoder = bmp::open(bytes, &stop)?;
+            let (width, height) = decoder.dimensions();
+            let components = decoder.color_type().channel_count();
+            Ok((Size { width, height }, Orientation::default(), components))
+        }
+        Format::Tiff => {
+            let opened = tiff::open(bytes, &stop)?;
+            check_size(opened.tiled_size(), limits)?;
+            Ok((opened.size, opened.orientation, opened.components))
+        }
+        Format::Gif => {
+            let opened = gif::open(bytes, 0, &stop)?;
+            let components = if opened.transparent.is_some() { 4 } else { 3 };
+            Ok((opened.size, Orientation::default(), components))
+        }
+        Format::Jpeg | Format::Png | Format::WebP => Err(Error::internal("read elsewhere")),
+    });
+    let (size, orientation, components) = header?;
+    if size.pixels() == 0 {
+        return Err(Error::damaged(format, format!("size {size}")));
+    }
+    check_size(size, limits)?;
+    Ok(ImageMeta {
+        format,
+        size,
+        orientation,
+        components,
+        progressive: false,
+        baseline: None,
+        bytes: bytes.len(),
+    })
+}
+
+/// Whether a TIFF's first page, which has been read before, has an alpha channel.
+pub(super) fn tiff_alpha(bytes: &[u8]) -> bool {
+    let stop = Stop::default();
+    guarded(Format::Tiff, || tiff::open(bytes, &stop).map(|opened| opened.alpha)).unwrap_or(false)
+}

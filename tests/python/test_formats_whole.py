@@ -1,0 +1,191 @@
+"""WebP, BMP, TIFF and GIF: Pillow's pixels through the Loader and the ops."""
+
+import io
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageOps
+
+import forebay
+from encoded import encoded_tensor
+from forebay import ops
+from forebay import transforms as T
+from images import photo, pillow_rgb
+
+HEIGHT, WIDTH = 37, 53
+
+
+def encoded(image, kind, **save):
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **save)
+    return buffer.getvalue()
+
+
+def rgb():
+    return Image.fromarray(photo(HEIGHT, WIDTH))
+
+
+def rgba():
+    image = rgb()
+    image.putalpha(Image.fromarray(photo(HEIGHT, WIDTH, 1)[..., 0]))
+    return image
+
+
+def grey():
+    return rgb().convert("L")
+
+
+def indexed():
+    return rgb().quantize(17)
+
+
+def bilevel():
+    return rgb().convert("1")
+
+
+def sixteen(channels):
+    """Pixels of 16 bits as PNG and TIFF hold them, whose low bytes would round up."""
+    high = photo(HEIGHT, WIDTH)[..., :channels].astype(np.uint16)
+    return high * 256 + 255
+
+
+def animated(kind, **save):
+    others = [Image.fromarray(photo(HEIGHT, WIDTH, seed)) for seed in (5, 6)]
+    return encoded(rgb(), kind, save_all=True, append_images=others, duration=40, **save)
+
+
+TIFF_COMPRESSIONS = ["raw", "tiff_lzw", "tiff_adobe_deflate", "tiff_deflate", "packbits"]
+EXACT = {
+    "png animated": lambda: animated("PNG"),
+    "webp lossless": lambda: encoded(rgb(), "WEBP", lossless=True),
+    "webp lossless alpha": lambda: encoded(rgba(), "WEBP", lossless=True, exact=True),
+    "webp animated": lambda: animated("WEBP", lossless=True),
+    "bmp": lambda: encoded(rgb(), "BMP"),
+    "bmp alpha": lambda: encoded(rgba(), "BMP"),
+    "bmp grey": lambda: encoded(grey(), "BMP"),
+    "bmp palette": lambda: encoded(indexed(), "BMP"),
+    "bmp bilevel": lambda: encoded(bilevel(), "BMP"),
+    "tiff alpha": lambda: encoded(rgba(), "TIFF"),
+    "tiff grey": lambda: encoded(grey(), "TIFF"),
+    "tiff grey alpha": lambda: encoded(rgba().convert("LA"), "TIFF"),
+    "tiff bilevel": lambda: encoded(bilevel(), "TIFF"),
+    "tiff cmyk": lambda: encoded(rgb().convert("CMYK"), "TIFF"),
+    "tiff pages": lambda: animated("TIFF"),
+    "tiff big": lambda: encoded(rgb(), "TIFF", big_tiff=True),
+    "gif": lambda: encoded(indexed(), "GIF"),
+    "gif interlaced": lambda: encoded(indexed(), "GIF", interlace=True),
+    "gif transparent": lambda: encoded(indexed(), "GIF", transparency=3),
+    "gif grey": lambda: encoded(grey(), "GIF"),
+    "gif animated": lambda: animated("GIF"),
+} | {
+    f"tiff {compression}": lambda compression=compression: encoded(
+        rgb(), "TIFF", compression=compression
+    )
+    for compression in TIFF_COMPRESSIONS
+}
+
+
+def test_files_of_any_name_become_pillows_pixels_in_one_batch(make_loader, tmp_path, device):
+    datas = [make() for make in EXACT.values()]
+    paths = []
+    for number, data in enumerate(datas):
+        paths.append(tmp_path / f"{number}.jpg")
+        paths[-1].write_bytes(data)
+    loader = make_loader(
+        forebay.FileList(paths),
+        transforms=[T.CenterCrop((HEIGHT, WIDTH))],
+        batch_size=len(paths),
+        device=device,
+    )
+    images = next(iter(loader)).permute(0, 2, 3, 1).cpu().numpy()
+    for name, image, data in zip(EXACT, images, datas, strict=True):
+        np.testing.assert_array_equal(image, pillow_rgb(data), err_msg=name)
+    crops = ops.decode_resized_crop(
+        [encoded_tensor(data) for data in datas],
+        torch.tensor([[7, 5, 37, 25]] * len(datas)),
+        size=(20, 30),
+    )
+    for name, crop, data in zip(EXACT, crops, datas, strict=True):
+        expected = pillow_rgb(data)[5:25, 7:37]
+        np.testing.assert_array_equal(crop.permute(1, 2, 0), expected, err_msg=name)
+
+
+@pytest.mark.parametrize("quality", [1, 30, 75, 100])
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (16, 16), (37, 53), (130, 257)])
+@pytest.mark.parametrize("alpha", [False, True])
+def test_lossy_webp_is_exact_too(quality, size, alpha):
+    image = Image.fromarray(photo(*size))
+    if alpha:
+        image.putalpha(Image.fromarray(photo(*size, 1)[..., 0]))
+    data = encoded(image, "WEBP", quality=quality)
+    decoded = ops.decode_image(encoded_tensor(data)).permute(1, 2, 0)
+    np.testing.assert_array_equal(decoded, pillow_rgb(data))
+
+
+@pytest.mark.parametrize("kind", ["TIFF"])
+def test_grey_of_16_bits_is_the_high_byte(kind):
+    """Pillow clips all above 255 to white, which leaves nothing of most pictures."""
+    pixels = sixteen(1)[..., 0]
+    data = encoded(Image.fromarray(pixels), kind)
+    for channel in ops.decode_image(encoded_tensor(data)):
+        np.testing.assert_array_equal(channel, pixels >> 8)
+
+
+@pytest.mark.parametrize("kind", ["WEBP", "PNG", "TIFF"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_orientation_is_applied(kind, orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    save = {"lossless": True} if kind == "WEBP" else {}
+    data = encoded(rgb(), kind, exif=exif, **save)
+    plain = ops.decode_image(encoded_tensor(data), orientation="ignore")
+    np.testing.assert_array_equal(plain.permute(1, 2, 0), photo(HEIGHT, WIDTH))
+    with Image.open(io.BytesIO(data)) as image:
+        # Of a TIFF Pillow turns the pixels when it loads them, and takes the tag away.
+        image.load()
+        upright = np.asarray(ImageOps.exif_transpose(image))
+    decoded = ops.decode_image(encoded_tensor(data)).permute(1, 2, 0)
+    np.testing.assert_array_equal(decoded, upright)
+
+
+@pytest.mark.parametrize("kind", ["WEBP", "BMP", "TIFF", "GIF"])
+def test_half_a_file_is_a_bad_sample(make_loader, tmp_path, kind):
+    data = encoded(rgb(), kind)
+    half = data[: len(data) // 2]
+    with pytest.raises(ValueError, match=r"truncated|damaged"):
+        ops.decode_image(encoded_tensor(half))
+    path = tmp_path / "half"
+    path.write_bytes(half)
+    for truncated in ("error", "accept"):
+        loader = make_loader(forebay.FileList([path]), truncated=truncated)
+        with pytest.raises(forebay.SampleError) as caught:
+            next(iter(loader))
+        assert caught.value.stage == "decode"
+
+
+@pytest.mark.parametrize("kind", ["WEBP", "BMP", "TIFF", "GIF"])
+def test_sizes_beyond_the_limit_are_refused(make_loader, tmp_path, kind):
+    path = tmp_path / "large"
+    path.write_bytes(encoded(rgb(), kind))
+    pixels = HEIGHT * WIDTH
+    loader = make_loader(forebay.FileList([path]), max_pixels=pixels - 1)
+    with pytest.raises(forebay.SampleError, match=f"limit of {pixels - 1}; raise max_pixels"):
+        next(iter(loader))
+
+
+@pytest.mark.parametrize(
+    ("save", "reason"),
+    [
+        ({"compression": "group4"}, "TIFF with Fax4 compression"),
+        ({"compression": "jpeg"}, "TIFF with ModernJPEG compression"),
+    ],
+)
+def test_tiff_that_is_not_decoded_is_named(save, reason):
+    image = bilevel() if save["compression"] == "group4" else rgb()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = encoded(image, "TIFF", **save)
+    with pytest.raises(NotImplementedError, match=reason):
+        ops.decode_image(encoded_tensor(data))
