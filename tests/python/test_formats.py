@@ -183,9 +183,3 @@ def test_other_formats_are_refused_by_name(make_loader, tmp_path, kind):
     assert caught.value.stage == "decode"
     with pytest.raises(NotImplementedError, match=f"{name} is not decoded"):
         ops.decode_image(tensor(data))
-
-
-def test_16_bit_png_is_refused_by_name():
-    data = encoded(Image.fromarray(photo(9, 9)[..., 0].astype(np.uint16) * 257), "PNG")
-    with pytest.raises(NotImplementedError, match="16-bit PNG"):
-        ops.decode_image(tensor(data))

@@ -1,7 +1,8 @@
-"""WebP, BMP, TIFF and GIF: Pillow's pixels through the Loader and the ops."""
+"""PNG of 16 bits, WebP, BMP, TIFF and GIF: Pillow's pixels through the Loader and the ops."""
 
 import io
 import warnings
+import zlib
 
 import numpy as np
 import pytest
@@ -51,6 +52,23 @@ def sixteen(channels):
     return high * 256 + 255
 
 
+def chunk(kind, content):
+    check = zlib.crc32(kind + content).to_bytes(4, "big")
+    return len(content).to_bytes(4, "big") + kind + content + check
+
+
+def png16(pixels, colour):
+    """A PNG of 16 bits, which Pillow writes only for grey."""
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
+    header = WIDTH.to_bytes(4, "big") + HEIGHT.to_bytes(4, "big") + bytes([16, colour, 0, 0, 0])
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
+
+
 def animated(kind, **save):
     others = [Image.fromarray(photo(HEIGHT, WIDTH, seed)) for seed in (5, 6)]
     return encoded(rgb(), kind, save_all=True, append_images=others, duration=40, **save)
@@ -58,6 +76,8 @@ def animated(kind, **save):
 
 TIFF_COMPRESSIONS = ["raw", "tiff_lzw", "tiff_adobe_deflate", "tiff_deflate", "packbits"]
 EXACT = {
+    "png 16": lambda: png16(sixteen(3), 2),
+    "png 16 alpha": lambda: png16(np.concatenate([sixteen(3), sixteen(1)], 2), 6),
     "png animated": lambda: animated("PNG"),
     "webp lossless": lambda: encoded(rgb(), "WEBP", lossless=True),
     "webp lossless alpha": lambda: encoded(rgba(), "WEBP", lossless=True, exact=True),
@@ -124,7 +144,7 @@ def test_lossy_webp_is_exact_too(quality, size, alpha):
     np.testing.assert_array_equal(decoded, pillow_rgb(data))
 
 
-@pytest.mark.parametrize("kind", ["TIFF"])
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 def test_grey_of_16_bits_is_the_high_byte(kind):
     """Pillow clips all above 255 to white, which leaves nothing of most pictures."""
     pixels = sixteen(1)[..., 0]

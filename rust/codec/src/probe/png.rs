@@ -60,11 +60,10 @@ fn parse_header(header: &[u8]) -> Result<(Size, u8), Error> {
         return Err(Error::png(format!("size {size}")));
     }
     let components = match (colour, depth) {
-        (0 | 2 | 4 | 6, 16) => return Err(Error::unsupported("16-bit PNG")),
-        (0, 1 | 2 | 4 | 8) => 1,
-        (2, 8) | (3, 1 | 2 | 4 | 8) => 3,
-        (4, 8) => 2,
-        (6, 8) => 4,
+        (0, 1 | 2 | 4 | 8 | 16) => 1,
+        (2, 8 | 16) | (3, 1 | 2 | 4 | 8) => 3,
+        (4, 8 | 16) => 2,
+        (6, 8 | 16) => 4,
         _ => return Err(Error::png(format!("colour type {colour} with {depth} bits"))),
     };
     Ok((size, components))

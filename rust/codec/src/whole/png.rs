@@ -1,7 +1,8 @@
 //! PNG pixels, by the `png` crate: to RGB as Pillow's `convert("RGB")`, or to indices.
 //!
-//! Invariants: of an APNG the default image is decoded; missing pixel data is an error unless
-//! truncated files are accepted.
+//! Invariants: of 16 bits the high byte is taken, for grey too, where Pillow clips all above 255 to
+//! white; of an APNG the default image is decoded; missing pixel data is an error unless truncated
+//! files are accepted.
 
 use super::reader::{STOPPED, Stoppable};
 use super::{Channels, grey_scale, rgb_palette, sample};
@@ -33,7 +34,7 @@ pub(super) fn decode(
     let mut decoder = png::Decoder::new_with_options(Stoppable::new(bytes, stop), options);
     // The size has passed `Limits::max_pixels`; rows and chunks are small beside the image.
     decoder.set_limits(png::Limits { bytes: (64 << 20) + 8 * pixels });
-    decoder.set_transformations(Transformations::IDENTITY);
+    decoder.set_transformations(Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|error| convert(&error))?;
     let info = reader.info();
     if (info.width, info.height) != (meta.size.width, meta.size.height) {
