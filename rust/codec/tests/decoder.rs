@@ -4,14 +4,15 @@
 
 mod common;
 
-use common::{Encoding, Numbers, copy_axis, jpeg_of, pass, picture, png, raw_write, render_pixels};
-use forebay_codec::{CpuBackend, Level, PixelDecoder};
-use forebay_core::ports::{
-    DecodeJob, DecodeSink, Decoded, Decoder, Fault, HostBuffer, HostMemory, Pixels, Stage, Stop,
+use common::{
+    Encoding, Numbers, copy_axis, decode_by_port, jpeg_of, pass, picture, png, raw_write,
+    render_pixels,
 };
+use forebay_codec::{CpuBackend, Level, PixelDecoder};
+use forebay_core::ports::{Fault, HostBuffer, HostMemory, Pixels, Stage, Stop};
 use forebay_core::{Bytes, ImagePlan, Layout, Limits, Region, Size, Write};
 use png::{BitDepth, ColorType};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Memory full of rubbish, or none at all.
 struct Lent {
@@ -28,27 +29,10 @@ impl HostMemory for Lent {
     }
 }
 
-#[derive(Default)]
-struct Kept(Mutex<Vec<Decoded>>);
-
-impl DecodeSink for Kept {
-    fn decoded(&self, done: Vec<Decoded>) {
-        self.0.lock().unwrap().extend(done);
-    }
-}
-
 fn decode(file: &[u8], region: Region, channels: usize, exhausted: bool) -> Result<Pixels, Fault> {
     let decoder =
         PixelDecoder::new(CpuBackend::new(Limits::default()), Arc::new(Lent { exhausted }));
-    let kept = Arc::new(Kept::default());
-    let sink: Arc<dyn DecodeSink> = Arc::<Kept>::clone(&kept);
-    let meta = Arc::new(decoder.probe(file).unwrap());
-    let bytes = Bytes::new(file.to_vec());
-    let job = DecodeJob { token: 5, bytes, meta, region, channels, stop: Stop::default() };
-    decoder.submit(vec![job], &sink);
-    let mut kept = kept.0.lock().unwrap();
-    assert_eq!((kept.len(), kept[0].token), (1, 5), "every job completes once");
-    kept.remove(0).pixels
+    decode_by_port(&decoder, file, region, channels)
 }
 
 #[test]

@@ -27,15 +27,15 @@ pub struct Options {
     pub places: Places,
     /// Where compiled kernels are kept; empty: nowhere.
     pub kernels: PathBuf,
-    /// Bytes of scratch memory on the device.
+    /// Bytes of scratch on the device that are kept for later.
     pub device_scratch: usize,
-    /// Bytes of page-locked memory.
+    /// Bytes of page-locked memory that are kept for later.
     pub pinned: usize,
 }
 
 impl Options {
-    /// `cuda:ordinal` with 1.25 GiB of scratch on the device (three batches of 256 photos of half a
-    /// megapixel) and 512 MiB of page-locked memory.
+    /// `cuda:ordinal`, keeping 1.25 GiB of scratch on the device (three batches of 256 photos of half
+    /// a megapixel) and 512 MiB of page-locked memory.
     pub fn new(ordinal: u32) -> Self {
         Self {
             ordinal,

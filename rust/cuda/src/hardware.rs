@@ -59,7 +59,8 @@ struct Warm {
 }
 
 /// Those of one kind of images: a state that sees several takes twice as long, and a new one takes
-/// an eighth of a second. They are used in turn, since one that is used again before its last call is done hangs nvJPEG.
+/// an eighth of a second. They are used in turn, since one that is used again before its last call is
+/// done hangs nvJPEG.
 struct States([State; 2]);
 
 struct State {

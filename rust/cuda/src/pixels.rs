@@ -21,13 +21,14 @@ pub(crate) struct DevicePixels {
 #[derive(Debug)]
 pub(crate) struct ForeignPixels(pub(crate) Source);
 
-/// Page-locked memory that images of about the same time share: each would take a copy of its own
-/// otherwise, and the driver has one lock for all threads.
+/// Page-locked memory that files or images of about the same time share: each image would take a
+/// copy of its own otherwise, and the driver has one lock for all threads.
 const CHUNK: usize = 8 << 20;
 /// Images begin at multiples of this.
 pub(crate) const ALIGN: usize = 256;
 
-/// Page-locked memory for decoders that run on the host: a range of a chunk, which nobody else has.
+/// Page-locked memory of a file, or of what is decoded on the host: a range of a chunk, which nobody
+/// else has.
 #[derive(Debug)]
 pub(crate) struct PinnedRange {
     pub(crate) chunk: Arc<Loan<PinnedBuffer>>,
@@ -53,7 +54,7 @@ impl HostBuffer for PinnedRange {
     }
 }
 
-/// Lends page-locked memory to decoders.
+/// Lends page-locked memory to sources and decoders.
 #[derive(Debug)]
 pub(crate) struct PinnedMemory {
     pool: Arc<Pool<PinnedBuffer>>,

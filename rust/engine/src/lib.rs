@@ -13,7 +13,7 @@
 //!   the consumer's thread and stream; ours is taken just before a batch's first sample is written.
 //!
 //! A batch's journey: `feed` (tickets) -> `opening` (memory) -> `assembly` (its samples' states
-//! and queues) -> `scheduler` (which work is next) -> `worker` and `prepare` (do it) -> `sinks`
+//! and queues) -> `scheduler` (which work is next, of a `run`, in `groups` for engines) -> `worker` and `prepare` (do it) -> `sinks`
 //! (what came of it) -> `pipeline` (hands it out).
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ mod budget;
 mod config;
 mod error;
 mod feed;
+mod groups;
 mod opening;
 mod parallel;
 mod pipeline;
@@ -31,6 +32,7 @@ mod place;
 mod prepare;
 mod ranges;
 mod route;
+mod run;
 mod scheduler;
 mod shared;
 mod sinks;

@@ -11,18 +11,16 @@
 //! - Work that takes memory starts if it fits the budget. If nothing else of the batch that is
 //!   due can free memory, one piece of its work starts regardless (MEM-1).
 
-use crate::OnError;
-use crate::assembly::{Assembly, DecodeTask, Held, Place, Prepare, RenderTask, Settled};
+use crate::assembly::{Assembly, DecodeTask, Held, Prepare, RenderTask};
 use crate::budget::{Budget, Permit};
-use crate::feed::Feed;
+use crate::groups::{Group, choose, engine_place, most_frequent_kind};
 use crate::prepare::Incoming;
 use crate::route::Way;
+use crate::run::Run;
 use crate::shared::{At, Decoding, Reading, Rendering, State};
 use forebay_core::Bytes;
-use forebay_core::order::BatchTickets;
 use forebay_core::ports::{DecodeJob, Engines, RenderJob, Request, Stop, Token};
 use forebay_slab::Slab;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -68,83 +66,6 @@ pub(crate) enum Role {
     Worker,
     /// Submits to engines and, while these cannot begin, what takes little time.
     Engine,
-}
-
-/// A batch on its way out.
-#[derive(Debug)]
-pub(crate) struct Due {
-    pub(crate) run: u64,
-    pub(crate) epoch: u64,
-    pub(crate) batch: Assembly,
-}
-
-/// One epoch being delivered.
-#[derive(Debug)]
-pub(crate) struct Run {
-    /// Tells its work from that of runs before it.
-    pub(crate) id: u64,
-    pub(crate) epoch: u64,
-    pub(crate) feed: Feed,
-    pub(crate) stop: Stop,
-    /// Tickets for which there was no room.
-    pub(crate) next_up: Option<BatchTickets>,
-    /// In flight, in order.
-    pub(crate) batches: VecDeque<Assembly>,
-    /// Ordinal of the first of them.
-    pub(crate) first: u64,
-    /// Falls when an allocation fails.
-    pub(crate) depth: usize,
-    /// Where the batches handed out end (RES-1).
-    pub(crate) delivered: u64,
-}
-
-impl Run {
-    /// Whether every batch was handed out.
-    pub(crate) fn finished(&self) -> bool {
-        self.feed.exhausted() && self.feed.cursor() == self.delivered
-    }
-
-    /// Takes the batch that is due, if it is done.
-    pub(crate) fn take_due(&mut self) -> Option<Due> {
-        if !self.batches.front()?.done() {
-            return None;
-        }
-        self.first += 1;
-        let mut batch = self.batches.pop_front()?;
-        // What the user has does not count (MEM-1).
-        batch.permit = None;
-        Some(Due { run: self.id, epoch: self.epoch, batch })
-    }
-
-    pub(crate) fn batch(&mut self, at: At) -> Option<&mut Assembly> {
-        let number = self.number(at)?;
-        self.batches.get_mut(number)
-    }
-
-    /// See [`Assembly::settle`].
-    pub(crate) fn settle(&mut self, at: At, policy: OnError) -> Option<Settled> {
-        let number = self.number(at)?;
-        let batch = self.batches.get_mut(number)?;
-        batch.settle(at.sample, policy, &self.feed)
-    }
-
-    /// Bytes of the budget that reads leave alone: a quarter of what the slabs do not take. With
-    /// the whole budget full of encoded bytes, decoding could run only one image at a time.
-    fn spare(&self, budget: &Budget) -> u64 {
-        let permits = self.batches.iter().filter_map(|batch| batch.permit.as_ref());
-        budget.limit().saturating_sub(permits.map(Permit::bytes).sum()) / 4
-    }
-
-    /// Names samples of the batch at `number`.
-    fn at(&self, number: usize) -> impl Fn(usize) -> At + use<> {
-        let (run, batch) = (self.id, self.first + number as u64);
-        move |sample| At { run, batch, sample }
-    }
-
-    fn number(&self, at: At) -> Option<usize> {
-        let number = at.batch.checked_sub(self.first)?;
-        usize::try_from(number).ok().filter(|_| at.run == self.id)
-    }
 }
 
 impl State {
@@ -461,65 +382,6 @@ fn pick_prepare(run: &mut Run, number: usize) -> Option<Job> {
         index: batch.samples[sample].index(),
     };
     Some(Job::Prepare { at: run.at(number)(sample), incoming })
-}
-
-/// The image for which an engine is most worth, if any may go to one.
-fn engine_place(batch: &Assembly) -> Option<Place> {
-    let (place, task) = batch.decode.last_key_value()?;
-    task.ways.engine.map(|_| *place)
-}
-
-/// Decoder and kind of most of the images that may go to engines.
-fn most_frequent_kind(batch: &Assembly) -> Option<(usize, u64)> {
-    let mut kinds: Vec<((usize, u64), usize)> = Vec::new();
-    for way in batch.decode.values().filter_map(|task| task.ways.engine) {
-        let kind = (way.decoder, way.kind);
-        match kinds.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, count)) => *count += 1,
-            None => kinds.push((kind, 1)),
-        }
-    }
-    kinds.into_iter().max_by_key(|(_, count)| *count).map(|(kind, _)| kind)
-}
-
-/// Images of one kind that may go into one submit, by batch.
-#[derive(Debug, Default)]
-struct Group {
-    images: Vec<(usize, Place)>,
-    /// More would not make engines busier.
-    is_full: bool,
-    /// No thread can decode some of them.
-    is_theirs: bool,
-}
-
-impl Group {
-    /// A submit takes some time of its own: few images are left to threads.
-    fn is_worth_it(&self, engines: &Engines) -> bool {
-        self.is_full || self.is_theirs || self.images.len() >= engines.jobs.div_ceil(4)
-    }
-}
-
-/// Images of one kind for one submit, those first for which engines are most worth, from the batch
-/// at `first` and, as far as there is room, from later ones.
-fn choose(run: &Run, first: usize, kind: (usize, u64), engines: &Engines) -> Group {
-    let mut group = Group::default();
-    let mut cost = 0;
-    for (number, batch) in run.batches.iter().enumerate().skip(first) {
-        for (&place, task) in batch.decode.iter().rev() {
-            let Some(way) = task.ways.engine else { break };
-            if (way.decoder, way.kind) != kind {
-                continue;
-            }
-            group.is_theirs |= task.ways.thread.is_none();
-            group.images.push((number, place));
-            cost += way.cost;
-            group.is_full = group.images.len() >= engines.jobs || cost >= engines.cost.0;
-            if group.is_full {
-                return group;
-            }
-        }
-    }
-    group
 }
 
 /// Memory for decoding one image of the batch.

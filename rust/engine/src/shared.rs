@@ -6,7 +6,8 @@
 use crate::assembly::{FieldInfo, Held};
 use crate::budget::{Budget, Permit};
 use crate::pipeline::Progress;
-use crate::scheduler::{Backends, Run};
+use crate::run::Run;
+use crate::scheduler::Backends;
 use crate::stats::StageStats;
 use crate::{EngineConfig, Error, Stats};
 use forebay_core::ports::Token;

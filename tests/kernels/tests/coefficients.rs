@@ -7,17 +7,14 @@
 mod codec;
 mod common;
 
-use codec::{Encoding, Numbers, copy_plan, jpeg, jpeg_of};
+use codec::{Encoding, Numbers, copy_plan, decode_by_port, jpeg, jpeg_of};
 use common::{oracle, slot_bytes};
 use forebay_codec::{CpuBackend, PixelDecoder, Pixels as Input};
-use forebay_core::ports::{
-    DecodeJob, DecodeSink, Decoded, Decoder, Fault, HostBuffer, HostCoefficients, HostMemory,
-    Pixels, Stop,
-};
-use forebay_core::{Bytes, ImagePlan, Limits, Region, Size};
+use forebay_core::ports::{Fault, HostBuffer, HostCoefficients, HostMemory, Pixels};
+use forebay_core::{ImagePlan, Limits, Region, Size};
 use forebay_cuda::pack::{Laid, RenderItem, lay_out, pack};
 use forebay_kernel_tests::run;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use turbojpeg_sys as tj;
 
 /// Lends heap memory full of rubbish.
@@ -29,25 +26,10 @@ impl HostMemory for Heap {
     }
 }
 
-#[derive(Default)]
-struct Kept(Mutex<Vec<Decoded>>);
-
-impl DecodeSink for Kept {
-    fn decoded(&self, done: Vec<Decoded>) {
-        self.0.lock().unwrap().extend(done);
-    }
-}
-
 fn decode(file: &[u8], region: Region) -> Pixels {
     let cpu = CpuBackend::new(Limits::default());
     let decoder = PixelDecoder::new(cpu, Arc::new(Heap)).leaving_coefficients();
-    let kept = Arc::new(Kept::default());
-    let sink: Arc<dyn DecodeSink> = Arc::<Kept>::clone(&kept);
-    let meta = Arc::new(decoder.probe(file).unwrap());
-    let bytes = Bytes::new(file.to_vec());
-    let job = DecodeJob { token: 0, bytes, meta, region, channels: 3, stop: Stop::default() };
-    decoder.submit(vec![job], &sink);
-    kept.0.lock().unwrap().remove(0).pixels.unwrap()
+    decode_by_port(&decoder, file, region, 3).unwrap()
 }
 
 fn coefficients(file: &[u8], region: Region) -> HostCoefficients {

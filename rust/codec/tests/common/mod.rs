@@ -14,7 +14,8 @@ pub mod uniform_jpeg;
 
 use forebay_codec::{CpuBackend, Error, Level, Options, decode_into, decoded_size, probe};
 use forebay_core::ports::{
-    Fault, Pixels, RenderJob, RenderReport, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stop,
+    DecodeJob, DecodeSink, Decoded, Decoder, Fault, Pixels, RenderJob, RenderReport, RenderSink,
+    Rendered, Renderer, Slot, SlotMemory, Stop,
 };
 use forebay_core::{
     Axis, Bytes, DType, ErrorKind, ImagePlan, Layout, Limits, Orientation, Pass, Region, Size,
@@ -228,6 +229,33 @@ impl Slot for Memory {
     }
 }
 
+#[derive(Default)]
+struct Kept(Mutex<Vec<Decoded>>);
+
+impl DecodeSink for Kept {
+    fn decoded(&self, done: Vec<Decoded>) {
+        self.0.lock().unwrap().extend(done);
+    }
+}
+
+/// Decodes one image through the port.
+pub fn decode_by_port(
+    decoder: &dyn Decoder,
+    file: &[u8],
+    region: Region,
+    channels: usize,
+) -> Result<Pixels, Fault> {
+    let kept = Arc::new(Kept::default());
+    let sink: Arc<dyn DecodeSink> = Arc::<Kept>::clone(&kept);
+    let meta = Arc::new(decoder.probe(file).unwrap());
+    let bytes = Bytes::new(file.to_vec());
+    let job = DecodeJob { token: 5, bytes, meta, region, channels, stop: Stop::default() };
+    decoder.submit(vec![job], &sink);
+    let mut kept = kept.0.lock().unwrap();
+    assert_eq!((kept.len(), kept[0].token), (1, 5), "every job completes once");
+    kept.remove(0).pixels
+}
+
 type Outcome = (Vec<u8>, Result<RenderReport, Fault>);
 
 #[derive(Default)]
@@ -272,7 +300,7 @@ pub fn render_pixels(
         slot: Box::new(Memory(vec![0xa5; elements * plan.write.dtype.size()])),
         stop: stop.clone(),
     };
-    CpuBackend::with_level(limits, level).submit(vec![job], &port);
+    Renderer::submit(&*CpuBackend::with_level(limits, level), vec![job], &port);
     let (bytes, outcome) = sink.0.lock().unwrap().pop().expect("every job completes");
     outcome.map(|report| (bytes, report))
 }
