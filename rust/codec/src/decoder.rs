@@ -68,7 +68,8 @@ impl PixelDecoder {
     fn rows(&self, job: &DecodeJob) -> Result<HostPixels, Fault> {
         let DecodeJob { region, channels, .. } = *job;
         let pixels = region.width as usize * region.height as usize;
-        let mut rows = self.memory.take(pixels * channels)?;
+        let rows = self.memory.take(pixels * channels);
+        let mut rows = rows.map_err(|fault| Fault::new(Stage::Decode, fault.reason))?;
         let work = Work {
             input: Input::Encoded(&job.bytes),
             meta: &job.meta,

@@ -217,6 +217,20 @@ pub trait HostMemory: Send + Sync {
     fn take(&self, bytes: usize) -> Result<Box<dyn HostBuffer>, Fault>;
 }
 
+/// Memory of the process's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heap;
+
+impl HostMemory for Heap {
+    fn take(&self, bytes: usize) -> Result<Box<dyn HostBuffer>, Fault> {
+        let mut memory = Vec::new();
+        let missing = |_| Fault::new(Stage::Read, format!("out of memory ({bytes} bytes)"));
+        memory.try_reserve_exact(bytes).map_err(missing)?;
+        memory.resize(bytes, 0);
+        Ok(Box::new(memory))
+    }
+}
+
 /// One image to decode.
 #[derive(Debug)]
 pub struct DecodeJob {

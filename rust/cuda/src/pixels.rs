@@ -1,9 +1,10 @@
 //! Decoded pixels on their way to the renderer: on the device, or in page-locked memory.
 
+use crate::Error;
 use crate::driver::{DeviceBuffer, Event, PinnedBuffer};
 use crate::pack::Source;
 use crate::pool::{Loan, Pool};
-use forebay_core::ports::{Fault, HostBuffer, HostMemory, Stage};
+use forebay_core::ports::{Fault, Heap, HostBuffer, HostMemory};
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -66,16 +67,11 @@ impl PinnedMemory {
     pub(crate) fn new(pool: &Arc<Pool<PinnedBuffer>>) -> Self {
         Self { pool: Arc::clone(pool), open: Mutex::default() }
     }
-}
 
-impl HostMemory for PinnedMemory {
-    fn take(&self, bytes: usize) -> Result<Box<dyn HostBuffer>, Fault> {
-        let loan = |bytes| {
-            let loan = self.pool.loan(bytes).map_err(|error| Fault::new(Stage::Decode, error))?;
-            Ok(Arc::new(loan))
-        };
+    fn range(&self, bytes: usize) -> Result<PinnedRange, Error> {
+        let loan = |bytes| self.pool.loan(bytes).map(Arc::new);
         if bytes > CHUNK / 4 {
-            return Ok(Box::new(PinnedRange { chunk: loan(bytes)?, offset: 0, bytes }));
+            return Ok(PinnedRange { chunk: loan(bytes)?, offset: 0, bytes });
         }
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let (chunk, offset) = match open.take() {
@@ -83,6 +79,16 @@ impl HostMemory for PinnedMemory {
             _ => (loan(CHUNK)?, 0),
         };
         *open = Some((Arc::clone(&chunk), (offset + bytes).next_multiple_of(ALIGN)));
-        Ok(Box::new(PinnedRange { chunk, offset, bytes }))
+        Ok(PinnedRange { chunk, offset, bytes })
+    }
+}
+
+impl HostMemory for PinnedMemory {
+    /// Other memory where none can be locked: that costs a copy, and is no fault of the file.
+    fn take(&self, bytes: usize) -> Result<Box<dyn HostBuffer>, Fault> {
+        match self.range(bytes) {
+            Ok(range) => Ok(Box::new(range)),
+            Err(_) => Heap.take(bytes),
+        }
     }
 }

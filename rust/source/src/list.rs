@@ -1,8 +1,8 @@
 //! Files named by a list, with labels beside them.
 
-use crate::read::{Heap, read_file_if};
+use crate::read::read_file_if;
 use crate::{Error, Names};
-use forebay_core::ports::{Fault, HostMemory, RecordSink, Request, Source, Stage};
+use forebay_core::ports::{Fault, Heap, HostMemory, RecordSink, Request, Source, Stage};
 use forebay_core::state::Fingerprint;
 use forebay_core::{Bytes, DType, Field, Record, Schema, Value};
 use std::ffi::OsStr;
@@ -207,8 +207,8 @@ mod tests {
         let list = list.into_memory(Arc::clone(&lender) as _);
         let record = list.record(0, |bytes| bytes == 5).unwrap().unwrap();
         assert!(matches!(&record.values[0], Value::Encoded(bytes) if **bytes == *b"bytes"));
-        let record = list.record(0, |_| true).unwrap().expect("without lent memory, too");
-        assert!(matches!(&record.values[0], Value::Encoded(bytes) if **bytes == *b"bytes"));
+        let fault = list.record(0, |_| true).unwrap_err();
+        assert_eq!(fault, Fault::new(Stage::Read, "nothing is left to lend"));
         assert!(list.record(0, |_| false).unwrap().is_none());
         assert_eq!(*lender.0.lock().unwrap(), [5, 5], "what is not admitted takes no memory");
     }

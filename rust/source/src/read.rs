@@ -1,6 +1,6 @@
 //! Reading one file whole.
 
-use forebay_core::ports::{Fault, HostBuffer, HostMemory, Stage};
+use forebay_core::ports::{Fault, Heap, HostBuffer, HostMemory, Stage};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -24,21 +24,6 @@ pub(crate) fn read_file_if(
     admit: impl FnOnce(u64) -> bool,
 ) -> Result<Option<File>, Fault> {
     read(path, memory, admit).map_err(|error| Fault::new(Stage::Read, reason(&error)))
-}
-
-/// Memory that nobody lends.
-#[derive(Debug)]
-pub(crate) struct Heap;
-
-impl HostMemory for Heap {
-    fn take(&self, bytes: usize) -> Result<Box<dyn HostBuffer>, Fault> {
-        let mut memory = Vec::new();
-        memory
-            .try_reserve_exact(bytes)
-            .map_err(|_| Fault::new(Stage::Read, reason(&ErrorKind::OutOfMemory.into())))?;
-        memory.resize(bytes, 0);
-        Ok(Box::new(memory))
-    }
 }
 
 /// A file's bytes.
@@ -78,9 +63,7 @@ fn read(
         return Ok(None);
     }
     let len = usize::try_from(len).map_err(|_| ErrorKind::OutOfMemory)?;
-    // A lack of lent memory is no fault of the file.
-    let lent = memory.take(len).or_else(|_| Heap.take(len));
-    let mut memory = lent.map_err(|fault| io::Error::other(fault.reason))?;
+    let mut memory = memory.take(len).map_err(|fault| io::Error::other(fault.reason))?;
     let mut filled = 0;
     while filled < len {
         match file.read_at(&mut memory.bytes_mut()[filled..], filled as u64) {
