@@ -6,6 +6,7 @@
 #include "render.h"
 
 #define FB_DEVICE __device__ __forceinline__
+#define FB_TABLE __device__ const
 // Keeps arrays in registers.
 #define FB_UNROLL _Pragma("unroll")
 

@@ -1,5 +1,6 @@
 // The thin shim by which the host's compiler compiles the kernels for tests: included before them
-// in place of device.h. Threads of a grid run one after the other.
+// in place of device.h. Threads of a grid run one after the other, the last one first: they must not
+// depend on what those before have done.
 #ifndef FOREBAY_KERNELS_HOST_H
 #define FOREBAY_KERNELS_HOST_H
 
@@ -20,6 +21,7 @@ static_assert(__builtin_offsetof(fb_job, mean_pixels) == 312, "mirrored");
 static_assert(__builtin_offsetof(fb_blocks, quantisation) == 32, "mirrored");
 
 #define FB_DEVICE inline
+#define FB_TABLE static const
 #define FB_UNROLL
 #define __global__
 #define __launch_bounds__(threads)
@@ -48,9 +50,9 @@ inline void fb_store_interleaved(Element* slot, const Element* table, fb_u32 ind
 // Runs `kernel` for every thread of a grid of `columns` x `rows` blocks.
 template <class... Arguments>
 void fb_launch(void (*kernel)(Arguments...), fb_u32 columns, fb_u32 rows, Arguments... arguments) {
-  for (blockIdx.y = 0; blockIdx.y < rows; blockIdx.y++) {
-    for (blockIdx.x = 0; blockIdx.x < columns; blockIdx.x++) {
-      for (threadIdx.x = 0; threadIdx.x < kFbBlock; threadIdx.x++) {
+  for (blockIdx.y = rows; blockIdx.y-- > 0;) {
+    for (blockIdx.x = columns; blockIdx.x-- > 0;) {
+      for (threadIdx.x = kFbBlock; threadIdx.x-- > 0;) {
         kernel(arguments...);
       }
     }

@@ -15,6 +15,7 @@
 //
 // device.h or host.h comes first, by the compiler's command line.
 #include "color.h"
+#include "huffman.h"
 #include "idct.h"
 #include "render.h"
 #include "source.h"

@@ -19,22 +19,20 @@ from . import cuda
 _DELIVERED = ("image", "label")
 
 
-# With deterministic=True this part of the images that the JPEG engines take goes to them: about
-# what they take of photos of 110 kB beside ten threads (H200).
-_DETERMINISTIC_SHARE = 0.6
+# With deterministic=True these parts of the images that a decoder can decode go to it.
+_DETERMINISTIC_SHARES = {"cuda": 0.6, "hardware": 0.3}
+_BESIDE_THREADS = ("cuda", "hardware")
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Devices by field, and which decoders a GPU's pipeline uses.
+    """Devices by field, and what a GPU's decoders get of the images that they can decode.
 
-    ``share`` is the part of the images that the engines can decode which goes to them; None leaves
-    every image to whoever is free.
+    ``shares`` are parts by decoder; None leaves every image to whoever is free.
     """
 
     devices: Mapping[str, torch.device]
-    hardware: bool = True
-    share: float | None = None
+    shares: Mapping[str, float] | None = None
 
     @classmethod
     def of(cls, device: object, decoders: object, deterministic: bool) -> Placement:
@@ -51,18 +49,19 @@ class Placement:
         found = sorted({str(each) for each in devices.values() if each.type == "cuda"})
         if len(found) > 1:
             raise ValueError(f"device must name one GPU, got {' and '.join(found)}")
-        share = None if decoders is None else _engine_share(decoders)
-        if share and not found:
+        shares = None if decoders is None else _shares(decoders)
+        if shares and any(shares.values()) and not found:
             raise ValueError(f'decoders={decoders!r} needs device="cuda", got {device!r}')
-        if share is None and deterministic:
-            share = _DETERMINISTIC_SHARE
-        return cls(devices, hardware=share != 0, share=share)
+        if shares is None and deterministic:
+            shares = _DETERMINISTIC_SHARES
+        return cls(devices, shares)
 
     @property
     def beside_engines(self) -> bool:
         """Whether images are delivered to a GPU, whose JPEG engines may decode."""
         device = self.devices.get("image")
-        return self.hardware and device is not None and device.type == "cuda"
+        hardware = self.shares is None or self.shares.get("hardware", 0) > 0
+        return hardware and device is not None and device.type == "cuda"
 
     def resolved(self) -> Placement:
         """The same with the number of the GPU: the current one for plain ``"cuda"``."""
@@ -86,8 +85,15 @@ class Placement:
             "folders": cuda.library_folders(),
             "cuda_major": cuda.cuda_major() or None,
             "kernels": cuda.kernel_folder(),
-            "decoders": {"hardware": self.hardware, "share": self.share},
+            "decoders": {name: self._use(name) for name in _BESIDE_THREADS},
         }
+
+    def _use(self, decoder: str) -> Any:
+        """As the core reads it."""
+        if self.shares is None:
+            return "free"
+        share = self.shares.get(decoder, 0)
+        return {"share": share} if share else "never"
 
     def place(self, name: str, tensor: Tensor) -> Tensor:
         """A field that Python keeps, or that the core delivers on the host, where it belongs."""
@@ -97,34 +103,34 @@ class Placement:
         return tensor.to(device, non_blocking=True)
 
 
-def _engine_share(decoders: object) -> float:
-    """What ``decoders=`` leaves to the JPEG engines."""
+def _shares(decoders: object) -> dict[str, float]:
+    """What ``decoders=`` leaves to a GPU's decoders."""
     if decoders == "cpu":
-        return 0.0
+        return {}
     if not isinstance(decoders, Mapping):
         raise NotImplementedError(
             f'decoders={decoders!r} is not offered; leave it out, use "cpu", or shares such as '
-            '{"hardware": 0.8}'
+            '{"cuda": 0.5, "hardware": 0.3}'
         )
-    unknown = [name for name in decoders if name not in ("cpu", "hardware")]
+    unknown = [name for name in decoders if name not in ("cpu", *_BESIDE_THREADS)]
     if unknown:
         raise NotImplementedError(
-            f'decoders: {unknown[0]!r} is not offered, shares are of "hardware" and "cpu"'
+            f'decoders: {unknown[0]!r} is not offered, shares are of "cuda", "hardware" and "cpu"'
         )
-    shares = [decoders.get("hardware"), decoders.get("cpu")]
-    for share in shares:
-        if share is not None and not (
-            isinstance(share, (int, float)) and not isinstance(share, bool) and 0 <= share <= 1
-        ):
+    if not decoders:
+        raise ValueError('decoders must give the share of "cuda", "hardware" or "cpu", got {}')
+    for share in decoders.values():
+        is_number = isinstance(share, (int, float)) and not isinstance(share, bool)
+        if not is_number or not 0 <= share <= 1:
             raise ValueError(f"decoders: a share must be a number from 0 to 1, got {share!r}")
-    hardware, cpu = shares
-    if hardware is None:
-        if cpu is None:
-            raise ValueError('decoders must give the share of "hardware" or "cpu", got {}')
-        return 1.0 - float(cpu)
-    if cpu is not None and abs(hardware + cpu - 1) > 1e-9:
-        raise ValueError(f"decoders: shares must add up to 1, got {hardware} and {cpu}")
-    return float(hardware)
+    total = sum(decoders.values())
+    if total > 1 + 1e-9 or ("cpu" in decoders and len(decoders) > 1 and total < 1 - 1e-9):
+        raise ValueError(f"decoders: shares must add up to 1, got {dict(decoders)!r}")
+    shares = {name: float(decoders[name]) for name in _BESIDE_THREADS if name in decoders}
+    if not shares:
+        # The rest goes to the one that needs no more of the host.
+        shares = {"cuda": 1.0 - float(decoders["cpu"])}
+    return shares
 
 
 def existing_gpu(device: torch.device) -> torch.device:

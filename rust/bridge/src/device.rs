@@ -2,13 +2,14 @@
 
 use crate::ffi::{self, TensorOut};
 use crate::guard::Error;
-use crate::options::DeviceOptions;
+use crate::options::{DecoderOptions, DeviceOptions, Use};
 use crate::tensors;
 use cxx::UniquePtr;
 use forebay_codec::{CpuBackend, PixelDecoder};
 use forebay_core::ports::{Decoder, DeviceMemory, HostMemory, Renderer};
 use forebay_core::{DType, ErrorKind, FieldSpec, HasKind};
 use forebay_cuda::{Backend, Lent};
+use forebay_engine::Shares;
 use forebay_slab::{Allocator, Block, Pageable};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -160,7 +161,10 @@ impl Device {
         let pixels: Arc<dyn Decoder> = Arc::new(pixels);
         let mut decoders = vec![Arc::clone(&pixels)];
         let mut notes = Vec::new();
-        if options.decoders.hardware {
+        if options.decoders.cuda != Use::Never {
+            decoders.push(Arc::new(backend.cores(Arc::clone(&pixels))?));
+        }
+        if options.decoders.hardware != Use::Never {
             match backend.hardware(pixels) {
                 Ok(hardware) => decoders.push(Arc::new(hardware)),
                 Err(error) => notes.push(format!("{error}; the CPU decodes")),
@@ -173,6 +177,18 @@ impl Device {
 
     pub(crate) fn decoders(&self) -> Vec<Arc<dyn Decoder>> {
         self.decoders.clone()
+    }
+
+    /// The shares that the options ask for.
+    pub(crate) fn shares(&self, options: DecoderOptions) -> Option<Shares> {
+        let mut shares = Shares::default();
+        let mut any = false;
+        for (part, decoder) in shares.parts.iter_mut().zip(&self.decoders) {
+            if let Use::Share(share) = options.of(decoder.name()) {
+                (*part, any) = (share, true);
+            }
+        }
+        any.then_some(shares)
     }
 
     /// Where files had best be read to: page-locked memory if engines read them.

@@ -36,15 +36,35 @@ pub(crate) struct DeviceOptions {
     pub(crate) decoders: DecoderOptions,
 }
 
-/// Which decoders may be used beside the CPU's.
-#[derive(Debug, Deserialize)]
+/// What a decoder beside the CPU's threads gets.
+#[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DecoderOptions {
     /// The JPEG engines.
-    pub(crate) hardware: bool,
-    /// Part of the images that they can decode which goes to them; whoever is free if it is not
-    /// there.
-    pub(crate) share: Option<f64>,
+    pub(crate) hardware: Use,
+    /// The device's cores.
+    pub(crate) cuda: Use,
+}
+
+/// How far a decoder is used.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Use {
+    Never,
+    /// When it is free.
+    Free,
+    /// For this part of the images that it can decode.
+    Share(f64),
+}
+
+impl DecoderOptions {
+    pub(crate) fn of(self, name: &str) -> Use {
+        match name {
+            "hardware" => self.hardware,
+            "cuda" => self.cuda,
+            _ => Use::Free,
+        }
+    }
 }
 
 impl From<&DeviceOptions> for forebay_cuda::Options {

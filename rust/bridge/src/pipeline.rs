@@ -64,8 +64,10 @@ impl Pipeline {
         let spec = options::parse("recipe", options.recipe.get())?;
         let apply_orientation = options.decode.orientation == options::Orientation::Apply;
         let mut recipe = Recipe::new(spec, source.schema(), apply_orientation)?;
+        let decoders = options.device.as_ref().map(|device| device.decoders);
+        let shares = device.as_ref().zip(decoders);
         let config = EngineConfig {
-            engine_share: options.device.as_ref().and_then(|device| device.decoders.share),
+            shares: shares.and_then(|(device, decoders)| device.shares(decoders)),
             ..engine_config(&options.engine, &options.feed)
         };
         let fingerprint = Fingerprint::default()
@@ -311,7 +313,7 @@ fn engine_config(engine: &EngineOptions, feed: &FeedOptions) -> EngineConfig {
             OnError::Skip => engine::OnError::Skip,
             OnError::Replace => engine::OnError::Replace,
         },
-        engine_share: None,
+        shares: None,
         max_errors: engine.max_errors,
         feed,
         cpus: engine.cpus.as_ref().map(|cpus| cpus.iter().copied().collect()),

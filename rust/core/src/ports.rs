@@ -274,8 +274,12 @@ pub struct Engines {
     pub submits: usize,
     /// Jobs of one submit that keep it busy.
     pub jobs: usize,
+    /// Fewer than these are left to others.
+    pub least: usize,
     /// Cost of one submit beyond which it gets no more jobs.
     pub cost: Cost,
+    /// A submit takes the calling thread's time; else that sleeps.
+    pub busy: bool,
 }
 
 /// Bytes and a region to pixels.

@@ -2,9 +2,11 @@
 
 use crate::Error;
 use crate::cache::{Cache, Key};
+use crate::decoder::CudaDecoder;
 use crate::driver::{Device, DeviceBuffer, Driver, Module, PinnedBuffer, Stream};
 use crate::find::Places;
 use crate::hardware::HardwareDecoder;
+use crate::kernels::Kernels;
 use crate::lent::{Lent, Retired};
 use crate::nvjpeg::NvJpeg;
 use crate::nvrtc::{Nvrtc, Program, Source};
@@ -52,6 +54,7 @@ impl Options {
 pub struct Backend {
     device: Arc<Device>,
     render: Arc<Stream>,
+    kernels: Arc<Kernels>,
     renderer: Arc<CudaRenderer>,
     scratch: Arc<Pool<DeviceBuffer>>,
     pinned: Arc<Pool<PinnedBuffer>>,
@@ -67,14 +70,15 @@ impl Backend {
     pub fn open(options: Options) -> Result<Self, Error> {
         let driver = Driver::load(&options.places)?;
         let device = Device::open(driver, options.ordinal)?;
-        let module = kernels(&device, &options)?;
+        let kernels = Arc::new(Kernels::new(&compiled(&device, &options)?)?);
         let render = Arc::new(Stream::new(&device)?);
         let scratch = Pool::new(&device, options.device_scratch);
         let pinned = Pool::new(&device, options.pinned);
-        let renderer = CudaRenderer::new(&module, &render, &scratch, &pinned)?;
+        let renderer = CudaRenderer::new(&kernels, &render, &scratch, &pinned)?;
         Ok(Self {
             device,
             render,
+            kernels,
             renderer: Arc::new(renderer),
             scratch,
             pinned,
@@ -100,6 +104,14 @@ impl Backend {
     pub fn hardware(&self, fallback: Arc<dyn Decoder>) -> Result<HardwareDecoder, Error> {
         let nvjpeg = NvJpeg::load(&self.places)?;
         Ok(HardwareDecoder::new(nvjpeg, &self.device, &self.scratch, fallback))
+    }
+
+    /// The device's cores. What they leave, `fallback` decodes.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub fn cores(&self, fallback: Arc<dyn Decoder>) -> Result<CudaDecoder, Error> {
+        CudaDecoder::new(&self.kernels, &self.device, &self.scratch, &self.pinned, fallback)
     }
 
     /// Gives memory that nothing uses at the moment back to the device. False if there is none.
@@ -147,7 +159,7 @@ impl Backend {
     }
 }
 
-fn kernels(device: &Arc<Device>, options: &Options) -> Result<Arc<Module>, Error> {
+fn compiled(device: &Arc<Device>, options: &Options) -> Result<Arc<Module>, Error> {
     let nvrtc = Nvrtc::load(&options.places)?;
     let architecture = nvrtc.architecture(device.compute_capability()?)?;
     let sources: Vec<Source<'_>> =

@@ -26,6 +26,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A call of 14 images takes 84 us an image, one of 56 takes 57, one of 256 takes 54 (H200).
 const GROUP: usize = 64;
+/// A call takes some time of its own: fewer images are left to others.
+const LEAST: usize = 16;
 /// A call of usual photos; larger images are to leave some for other decoders, too.
 const GROUP_COST: Cost = Cost(4_000_000);
 /// Planes and their rows begin at multiples of this.
@@ -256,7 +258,13 @@ impl Decoder for HardwareDecoder {
     }
 
     fn engines(&self) -> Option<ports::Engines> {
-        Some(ports::Engines { submits: 1, jobs: GROUP, cost: GROUP_COST })
+        Some(ports::Engines {
+            submits: 1,
+            jobs: GROUP,
+            least: LEAST,
+            cost: GROUP_COST,
+            busy: true,
+        })
     }
 
     fn kind(&self, meta: &ImageMeta) -> u64 {

@@ -3,7 +3,7 @@
 //! One build serves every machine: nothing of CUDA is linked, and nothing is loaded before
 //! somebody asks for a device. To read: [`find`] (where libraries lie), [`driver`], [`nvrtc`] and
 //! [`cache`] (kernels), [`nvjpeg`], [`report`]; then [`pack`] (plans as the kernels read them),
-//! `pool`, `lent` and `pixels` (memory), `hardware` (the JPEG engines as a decoder), `renderer`,
+//! `pool`, `lent` and `pixels` (memory), `hardware` and `decoder` (the JPEG engines and the cores as decoders), `renderer`,
 //! `backend` (all of it on one device).
 //!
 //! **Invariants**
@@ -16,10 +16,12 @@
 
 mod backend;
 pub mod cache;
+mod decoder;
 pub mod driver;
 mod error;
 pub mod find;
 mod hardware;
+mod kernels;
 mod lent;
 mod library;
 pub mod nvjpeg;
@@ -31,6 +33,7 @@ mod renderer;
 pub mod report;
 
 pub use backend::{Backend, Options};
+pub use decoder::CudaDecoder;
 pub use error::Error;
 pub use hardware::HardwareDecoder;
 pub use lent::Lent;

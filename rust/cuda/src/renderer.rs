@@ -4,12 +4,10 @@
 //! in the stream: whoever reads the slab waits for the events that its fields carry.
 
 use crate::Error;
-use crate::driver::{
-    Argument, Device, DeviceBuffer, Event, Function, Launch, Module, PinnedBuffer, Stream, Wait,
-    fill,
-};
+use crate::driver::{Device, DeviceBuffer, Event, PinnedBuffer, Stream, Wait, fill};
+use crate::kernels::Kernels;
 use crate::lent::Lent;
-use crate::pack::{self, BLOCK_THREADS, Kernel, Packed, Plane, RenderItem, Source};
+use crate::pack::{self, Packed, Plane, RenderItem, Source};
 use crate::pixels::{ALIGN, DevicePixels, ForeignPixels, PinnedRange};
 use crate::pool::{Loan, Pool};
 use forebay_core::ports::{
@@ -18,16 +16,13 @@ use forebay_core::ports::{
 };
 use forebay_core::{ErrorKind, HasKind, Region, Size};
 use std::collections::HashSet;
-use std::ffi::CString;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Renders on one device.
 #[derive(Debug)]
 pub struct CudaRenderer {
     device: Arc<Device>,
-    inverse_dct: Function,
-    across: Function,
-    down: Function,
+    kernels: Arc<Kernels>,
     render: Arc<Stream>,
     upload: Stream,
     scratch: Arc<Pool<DeviceBuffer>>,
@@ -69,16 +64,14 @@ enum Place {
 
 impl CudaRenderer {
     pub(crate) fn new(
-        module: &Arc<Module>,
+        kernels: &Arc<Kernels>,
         render: &Arc<Stream>,
         scratch: &Arc<Pool<DeviceBuffer>>,
         staging: &Arc<Pool<PinnedBuffer>>,
     ) -> Result<Self, Error> {
         let device = Arc::clone(render.device());
         Ok(Self {
-            inverse_dct: function(module, Kernel::InverseDct)?,
-            across: function(module, Kernel::ResampleAcross)?,
-            down: function(module, Kernel::ResampleDown)?,
+            kernels: Arc::clone(kernels),
             render: Arc::clone(render),
             upload: Stream::new(&device)?,
             device,
@@ -163,28 +156,9 @@ impl CudaRenderer {
             // SAFETY: the scratch is kept until the batch is done.
             unsafe { fill(scratch.pointer(), cleared, 0, &self.render) }?;
         }
-        for launch in &packed.launches {
-            let function = match launch.kernel {
-                Kernel::InverseDct => &self.inverse_dct,
-                Kernel::ResampleAcross => &self.across,
-                Kernel::ResampleDown => &self.down,
-            };
-            let grid = Launch {
-                grid: [launch.tiles, launch.jobs, 1],
-                block: [BLOCK_THREADS, 1, 1],
-                shared_bytes: 0,
-            };
-            let (tables, scratch) = (tables.pointer(), scratch.pointer());
-            let arguments = [
-                Argument::new(&tables),
-                Argument::new(&scratch),
-                Argument::new(&launch.jobs_offset),
-            ];
-            // SAFETY: the kernels' parameters are three 64-bit numbers; `pack` checked that they
-            // stay inside sources, slots, tables and scratch, which are kept until they are done.
-            unsafe { function.launch(&self.render, grid, &arguments) }?;
-        }
-        Ok(())
+        // SAFETY: `pack` checked that the kernels stay inside sources, slots, tables and scratch,
+        // which are kept until the batch is done.
+        unsafe { self.kernels.launch(packed, tables, scratch, &self.render) }
     }
 
     /// Finds every job's pixels.
@@ -360,10 +334,6 @@ impl Upload<'_> {
         // handed it in.
         unsafe { std::slice::from_raw_parts(start.add(self.from), self.end - self.from) }
     }
-}
-
-fn function(module: &Arc<Module>, kernel: Kernel) -> Result<Function, Error> {
-    module.function(&CString::new(kernel.name()).expect("names of ours have no zero byte"))
 }
 
 fn pack_jobs(

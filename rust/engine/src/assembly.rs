@@ -13,6 +13,7 @@ use forebay_core::ports::{Fault, Pixels, Slot, Token};
 use forebay_core::{Bytes, ImageMeta, ImagePlan, Record};
 use forebay_slab::{SealedSlab, Slab};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Add, Sub};
 use std::sync::Arc;
 
 /// What the engine knows about a field, from the source's schema and the planner's specs.
@@ -170,6 +171,47 @@ pub(crate) struct Finished {
     pub(crate) skipped: u64,
 }
 
+/// Images that wait and may go to engines, in sum.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ForEngines {
+    pub(crate) images: u64,
+    /// See [`Ways::weight`].
+    pub(crate) weight: u64,
+    /// See [`Ways::engine_cost`].
+    pub(crate) cost: u64,
+}
+
+impl ForEngines {
+    fn of(ways: &Ways) -> Self {
+        let cost = ways.engine_cost();
+        Self { images: cost.is_some().into(), weight: ways.weight, cost: cost.unwrap_or(0) }
+    }
+}
+
+impl Add for ForEngines {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            images: self.images + more.images,
+            weight: self.weight + more.weight,
+            cost: self.cost.saturating_add(more.cost),
+        }
+    }
+}
+
+impl Sub for ForEngines {
+    type Output = Self;
+
+    fn sub(self, less: Self) -> Self {
+        Self {
+            images: self.images - less.images,
+            weight: self.weight - less.weight,
+            cost: self.cost.saturating_sub(less.cost),
+        }
+    }
+}
+
 /// One batch in flight.
 #[derive(Debug)]
 pub(crate) struct Assembly {
@@ -183,6 +225,8 @@ pub(crate) struct Assembly {
     pub(crate) prepare: VecDeque<Prepare>,
     pub(crate) preparing: usize,
     pub(crate) decode: BTreeMap<Place, DecodeTask>,
+    /// What engines may have of it.
+    pub(crate) for_engines: ForEngines,
     pub(crate) decoding: usize,
     pub(crate) render: VecDeque<RenderTask>,
     pub(crate) rendering: usize,
@@ -230,6 +274,7 @@ impl Assembly {
             prepare: VecDeque::new(),
             preparing: 0,
             decode: BTreeMap::new(),
+            for_engines: ForEngines::default(),
             decoding: 0,
             render: VecDeque::new(),
             rendering: 0,
@@ -255,14 +300,17 @@ impl Assembly {
             && self.decoding + self.rendering + self.render.len() + self.decode.len() == 0
     }
 
-    /// Whether work of this batch waits for a worker.
-    pub(crate) fn queued(&self) -> bool {
-        !self.decode.is_empty() || !self.prepare.is_empty() || !self.render.is_empty()
-    }
-
     /// An image to decode.
     pub(crate) fn push_decode(&mut self, task: DecodeTask) {
+        self.for_engines = self.for_engines + ForEngines::of(&task.ways);
         self.decode.insert((task.ways.advantage(), task.sample, task.field), task);
+    }
+
+    /// Takes an image that waits.
+    pub(crate) fn take_decode(&mut self, place: Place) -> DecodeTask {
+        let task = self.decode.remove(&place).expect("it was just seen");
+        self.for_engines = self.for_engines - ForEngines::of(&task.ways);
+        task
     }
 
     /// Decides the fate of a sample of which nothing is under way any more; `None` if another

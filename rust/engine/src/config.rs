@@ -51,6 +51,28 @@ impl FeedConfig {
     }
 }
 
+/// Parts of the images that go to decoders with engines, by sample index; the others, and those that
+/// such a decoder cannot decode, go to threads.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Shares {
+    /// By place among the pipeline's decoders.
+    pub parts: [f64; Self::DECODERS],
+}
+
+impl Shares {
+    /// No pipeline has more decoders.
+    pub const DECODERS: usize = 4;
+
+    /// Whose an image at `place` in [0, 1) is; `None` for threads.
+    pub(crate) fn decoder(self, place: f64) -> Option<usize> {
+        let mut end = 0.0;
+        self.parts.iter().position(|part| {
+            end += part;
+            place < end
+        })
+    }
+}
+
 /// The engine's options.
 ///
 /// ```
@@ -75,9 +97,8 @@ pub struct EngineConfig {
     pub memory_budget: u64,
     /// What happens to batches with bad samples.
     pub on_error: OnError,
-    /// Part of the images for which there is an engine that go to it, by sample index; `None`:
-    /// whoever is free takes them.
-    pub engine_share: Option<f64>,
+    /// Which images go to which decoder; `None`: whoever is free takes them.
+    pub shares: Option<Shares>,
     /// Bad samples, since the pipeline was opened, after which it fails; `None`: never.
     pub max_errors: Option<u64>,
     /// Where tickets come from.
@@ -99,7 +120,7 @@ impl EngineConfig {
             depth: 3,
             memory_budget: 1 << 30,
             on_error: OnError::Raise,
-            engine_share: None,
+            shares: None,
             max_errors: None,
             feed,
             cpus: None,

@@ -43,7 +43,7 @@ mod worker;
 
 pub use background::Background;
 pub use batch::{Batch, Failure};
-pub use config::{EngineConfig, FeedConfig, OnError};
+pub use config::{EngineConfig, FeedConfig, OnError, Shares};
 pub use error::Error;
 pub use parallel::for_each;
 pub use pipeline::{Next, Parts, Pipeline, Progress};

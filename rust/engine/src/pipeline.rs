@@ -310,7 +310,7 @@ impl Pipeline {
             return Ok(());
         }
         if self.shared.inline() {
-            if self.shared.config.engine_share.is_some() {
+            if self.shared.config.shares.is_some() {
                 warm_up(&self.shared, &self.parts);
             }
             *crew = Some(Crew::default());

@@ -1,6 +1,7 @@
 //! From a record to the work that its images need: probe, plan, route.
 
 use crate::assembly::{DecodeTask, FieldInfo};
+use crate::config::Shares;
 use crate::budget::Permit;
 use crate::pipeline::Parts;
 use crate::route::Ways;
@@ -43,7 +44,7 @@ pub(crate) fn prepare(
     incoming: Incoming,
     fields: &[FieldInfo],
     parts: &Parts,
-    share: Option<f64>,
+    shares: Option<Shares>,
     times: &mut Times,
 ) -> Result<Prepared, Fault> {
     let Incoming { sample, record, held, key, position, index } = incoming;
@@ -73,7 +74,7 @@ pub(crate) fn prepare(
         match (plan, &metas[field], &images[field]) {
             (FieldPlan::Image(plan), Some(meta), Some(bytes)) if info.rendered => {
                 let number = index.wrapping_mul(fields.len() as u64).wrapping_add(field as u64);
-                let ways = Ways::new(&parts.decoders, meta, plan.region, share, number);
+                let ways = Ways::new(&parts.decoders, meta, plan.region, shares, number);
                 prepared.images.push(DecodeTask {
                     sample,
                     field,

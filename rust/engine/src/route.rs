@@ -1,12 +1,13 @@
 //! Which decoders an image may go to, and which of them had better have it.
 //!
 //! Decoders are of two classes: those that work on the engine's threads, and those with engines of
-//! their own. Which class decodes an image is decided when one of them is free, so that no speed has
-//! to be known: threads and engines take from two ends of one queue. What is known are costs: how
-//! many times longer the image takes on a thread than in an engine. Engines take from the end where
-//! that is most, threads from the other one. A fixed share leaves nothing to decide.
+//! their own. Which one decodes an image is decided when one of them is free: threads and engines
+//! take from two ends of one queue (`groups`). What is known are costs: how many times longer the
+//! image takes on a thread than in an engine. Engines take from the end where that is most, threads
+//! from the other one. Fixed shares leave nothing to decide.
 
 use crate::assembly::FieldInfo;
+use crate::config::Shares;
 use forebay_core::ports::{Decoder, Fault, Stage};
 use forebay_core::{ImageMeta, Region};
 use std::sync::Arc;
@@ -24,20 +25,26 @@ pub(crate) struct Way {
 }
 
 /// Where an image may be decoded; there is at least one way.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Ways {
+    /// The cheapest.
     pub(crate) thread: Option<Way>,
-    pub(crate) engine: Option<Way>,
+    pub(crate) engines: Vec<Way>,
+    /// Part of a full submit to engines that it is, in [`SUBMIT`]ths.
+    pub(crate) weight: u64,
 }
 
+/// A full submit.
+pub(crate) const SUBMIT: u64 = 1 << 16;
+
 impl Ways {
-    /// The cheapest decoder of each class. With a `share`, that part of the images for which there
-    /// is an engine goes to it and the others to threads, by the image's number alone.
+    /// All of them; with `shares` the one that the image's number alone says, or a thread where that
+    /// decoder cannot.
     pub(crate) fn new(
         decoders: &[Arc<dyn Decoder>],
         meta: &ImageMeta,
         region: Region,
-        share: Option<f64>,
+        shares: Option<Shares>,
         number: u64,
     ) -> Self {
         let way = |(decoder, port): (usize, &Arc<dyn Decoder>)| {
@@ -45,26 +52,45 @@ impl Ways {
             let (footprint, kind) = (port.footprint(meta, region), port.kind(meta));
             Some(Way { decoder, cost, footprint, kind })
         };
-        let cheapest = |engines: bool| {
+        let class = |engines: bool| {
             let all = decoders.iter().enumerate();
-            let class = all.filter(|(_, port)| port.engines().is_some() == engines);
-            class.filter_map(way).min_by_key(|way| way.cost)
+            all.filter(move |(_, port)| port.engines().is_some() == engines).filter_map(way)
         };
-        let ways = Self { thread: cheapest(false), engine: cheapest(true) };
-        match (share, ways) {
-            (Some(share), Self { thread: Some(_), engine: Some(_) }) if place(number) < share => {
-                Self { thread: None, ..ways }
+        let thread = class(false).min_by_key(|way| way.cost);
+        let mut engines: Vec<Way> = class(true).collect();
+        if let Some(shares) = shares
+            && thread.is_some()
+        {
+            let chosen = shares.decoder(place(number));
+            engines.retain(|way| Some(way.decoder) == chosen);
+            if !engines.is_empty() {
+                return Self { thread: None, engines, weight: 0 };
             }
-            (Some(_), Self { thread: Some(_), .. }) => Self { engine: None, ..ways },
-            _ => ways,
         }
+        let weights = engines.iter().filter_map(|way| {
+            let full = decoders[way.decoder].engines()?;
+            let by_cost = way.cost.saturating_mul(SUBMIT) / full.cost.0.max(1);
+            Some(by_cost.max(SUBMIT / full.jobs.max(1) as u64))
+        });
+        let weight = weights.sum::<u64>() / engines.len().max(1) as u64;
+        Self { thread, engines, weight }
+    }
+
+    /// Of the engines that are quickest with it.
+    pub(crate) fn engine_cost(&self) -> Option<u64> {
+        self.engines.iter().map(|way| way.cost).min()
+    }
+
+    /// That of a decoder with engines.
+    pub(crate) fn engine(&self, decoder: usize) -> Option<Way> {
+        self.engines.iter().copied().find(|way| way.decoder == decoder)
     }
 
     /// How many times longer a thread takes, in hundredths.
     pub(crate) fn advantage(&self) -> u64 {
-        match (self.thread, self.engine) {
+        match (self.thread, self.engine_cost()) {
             (Some(thread), Some(engine)) => {
-                (thread.cost.saturating_mul(100) / engine.cost.max(1)).saturating_add(1)
+                (thread.cost.saturating_mul(100) / engine.max(1)).saturating_add(1)
             }
             (Some(_), None) => 0,
             (None, _) => u64::MAX,
@@ -73,7 +99,7 @@ impl Ways {
 
     /// Fails if there is no way.
     pub(crate) fn check(self, info: &FieldInfo) -> Result<Self, Fault> {
-        if self.thread.is_none() && self.engine.is_none() {
+        if self.thread.is_none() && self.engines.is_empty() {
             let path = &info.path;
             return Err(Fault::new(Stage::Decode, format!("{path}: no decoder for this image")));
         }
@@ -104,7 +130,7 @@ mod tests {
     #[test]
     fn advantages_order_images_from_threads_only_to_engines_only() {
         let way = |cost| Some(Way { decoder: 0, cost, footprint: 0, kind: 0 });
-        let ways = |thread, engine| Ways { thread, engine };
+        let ways = |thread, engine: Option<Way>| Ways { thread, engines: Vec::from_iter(engine), weight: 0 };
         let ordered = [
             ways(way(9), None),
             ways(way(0), way(50)),

@@ -3,9 +3,7 @@
 //! **Rules**
 //! - Earlier batches come first; within a batch later stages come first, which frees memory.
 //! - Where decoders have engines, these come before decoding on threads, and so does preparing, of
-//!   any batch: it takes little, and tells what engines may get.
-//! - A submit to engines waits until it is full or nothing more of its first batch is on the way;
-//!   what is missing then comes from later batches.
+//!   any batch: it takes little, and tells what engines may get (`groups`).
 //! - A renderer that likes groups waits while more of the batch is on the way to it, and no longer:
 //!   what the budget holds back is not on the way.
 //! - Work that takes memory starts if it fits the budget. If nothing else of the batch that is
@@ -13,7 +11,7 @@
 
 use crate::assembly::{Assembly, DecodeTask, Held, Prepare, RenderTask};
 use crate::budget::{Budget, Permit};
-use crate::groups::{Group, choose, engine_place, most_frequent_kind};
+use crate::groups::{Group, has_engine_work};
 use crate::prepare::Incoming;
 use crate::route::Way;
 use crate::run::Run;
@@ -45,14 +43,23 @@ pub(crate) struct Backends {
 }
 
 impl Backends {
-    /// Threads that engines get for themselves, if there are `workers` in total. One is left for
-    /// what engines do not do.
-    pub(crate) fn engine_threads(&self, workers: usize) -> usize {
-        let wanted = self.engines.iter().flatten().map(|engines| engines.submits).sum::<usize>();
-        wanted.min(workers.saturating_sub(1))
+    /// Threads that engines keep busy, of `workers` in total. One is left for what engines do not
+    /// do.
+    pub(crate) fn busy_threads(&self, workers: usize) -> usize {
+        self.submits(true).min(workers.saturating_sub(1))
     }
 
-    fn have_engines(&self) -> bool {
+    /// Threads, beside all workers, that wait for engines.
+    pub(crate) fn waiting_threads(&self) -> usize {
+        self.submits(false)
+    }
+
+    fn submits(&self, busy: bool) -> usize {
+        let engines = self.engines.iter().flatten().filter(|engines| engines.busy == busy);
+        engines.map(|engines| engines.submits).sum()
+    }
+
+    pub(crate) fn have_engines(&self) -> bool {
         self.engines.iter().any(Option::is_some)
     }
 }
@@ -60,12 +67,14 @@ impl Backends {
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Everything, as there is no other thread.
+    /// Everything, as there is no other worker.
     All,
     /// Everything but submits to engines.
     Worker,
-    /// Submits to engines and, while these cannot begin, what takes little time.
+    /// Submits to engines that keep it busy and, while these cannot begin, what takes little time.
     Engine,
+    /// Submits to engines that let it sleep, and nothing else.
+    Waiter,
 }
 
 impl State {
@@ -82,7 +91,7 @@ impl State {
         } else {
             (0..run.batches.len()).find_map(|number| {
                 self.pick_render(&mut run, number, backends, budget)
-                    .or_else(|| self.pick_decode(&mut run, number, budget))
+                    .or_else(|| self.pick_decode(&mut run, number, backends, budget))
                     .or_else(|| pick_prepare(&mut run, number))
             })
         };
@@ -98,19 +107,26 @@ impl State {
         backends: &Backends,
         budget: &Arc<Budget>,
     ) -> Option<Job> {
-        let numbers = 0..run.batches.len();
+        let mut numbers = 0..run.batches.len();
         if role != Role::Worker
-            && let Some(job) = self.pick_engine_decodes(run, backends, budget)
+            && let Some(job) = self.pick_engine_decodes(run, role, backends, budget)
         {
             return Some(job);
         }
-        let mut job = numbers.clone().find_map(|at| self.pick_render(run, at, backends, budget));
+        if role == Role::Waiter {
+            return None;
+        }
+        // A batch's renders take as long as some images in an engine, which would wait.
+        let waits = role == Role::Engine && run.batches.iter().any(has_engine_work);
+        let mut job = None;
+        if !waits {
+            job = numbers.clone().find_map(|at| self.pick_render(run, at, backends, budget));
+        }
         job = job.or_else(|| numbers.clone().find_map(|number| pick_prepare(run, number)));
-        // An image on a thread takes as long as some in an engine, which would wait.
-        if role == Role::Engine && run.batches.iter().any(|batch| engine_place(batch).is_some()) {
+        if waits {
             return job;
         }
-        job.or_else(|| numbers.clone().find_map(|number| self.pick_decode(run, number, budget)))
+        job.or_else(|| numbers.find_map(|at| self.pick_decode(run, at, backends, budget)))
     }
 
     /// A group of renders, or the last ones of the batch.
@@ -121,13 +137,23 @@ impl State {
         backends: &Backends,
         budget: &Budget,
     ) -> Option<Job> {
+        let ready = self.renders_ready(run, number, backends, budget);
+        ready.then(|| self.start_renders(run, number, backends.renderer))?
+    }
+
+    fn renders_ready(
+        &self,
+        run: &Run,
+        number: usize,
+        backends: &Backends,
+        budget: &Budget,
+    ) -> bool {
         let batch = &run.batches[number];
         let is_last = || {
             let under_way = batch.decode.len() + batch.decoding;
             under_way == 0 && !self.more_to_decode(run, number, budget)
         };
-        let waits = batch.render.len() < backends.renderer && !is_last();
-        (!waits).then(|| self.start_renders(run, number, backends.renderer))?
+        !batch.render.is_empty() && (batch.render.len() >= backends.renderer || is_last())
     }
 
     /// Renders of the batch that is due, if what they hold is what decoding waits for.
@@ -137,12 +163,32 @@ impl State {
         backends: &Backends,
         budget: &Budget,
     ) -> Option<Job> {
-        let waits = run.batches.front()?.decoding > 0 || self.more_to_decode(run, 0, budget);
-        (!waits).then(|| self.start_renders(run, 0, backends.renderer))?
+        let blocked = self.renders_blocked(run, budget);
+        blocked.then(|| self.start_renders(run, 0, backends.renderer))?
+    }
+
+    fn renders_blocked(&self, run: &Run, budget: &Budget) -> bool {
+        let Some(batch) = run.batches.front() else { return false };
+        !batch.render.is_empty() && batch.decoding == 0 && !self.more_to_decode(run, 0, budget)
+    }
+
+    /// Whether a thread may find something to do; true more often than it does.
+    pub(crate) fn threads_have_work(&self, backends: &Backends, budget: &Budget) -> bool {
+        let Some(run) = &self.run else { return false };
+        let has_work = |number: usize| {
+            let batch = &run.batches[number];
+            let first = batch.decode.first_key_value();
+            !batch.prepare.is_empty()
+                || self.renders_ready(run, number, backends, budget)
+                || first.is_some_and(|(_, task)| {
+                    self.is_for_threads(run, number, task, backends, budget)
+                })
+        };
+        (0..run.batches.len()).any(has_work) || self.renders_blocked(run, budget)
     }
 
     /// Whether images of the batch are on their way to decoders.
-    fn more_to_decode(&self, run: &Run, number: usize, budget: &Budget) -> bool {
+    pub(crate) fn more_to_decode(&self, run: &Run, number: usize, budget: &Budget) -> bool {
         let batch = &run.batches[number];
         let under_way = batch.reading + batch.preparing + batch.prepare.len();
         let due = number == 0;
@@ -151,12 +197,21 @@ impl State {
     }
 
     /// One image for a thread.
-    fn pick_decode(&mut self, run: &mut Run, number: usize, budget: &Arc<Budget>) -> Option<Job> {
-        let batch = &mut run.batches[number];
-        let (&place, task) = batch.decode.first_key_value()?;
+    fn pick_decode(
+        &mut self,
+        run: &mut Run,
+        number: usize,
+        backends: &Backends,
+        budget: &Arc<Budget>,
+    ) -> Option<Job> {
+        let (&place, task) = run.batches[number].decode.first_key_value()?;
+        if !self.is_for_threads(run, number, task, backends, budget) {
+            return None;
+        }
         let way = task.ways.thread?;
+        let batch = &mut run.batches[number];
         let permit = decode_permit(batch, way, number == 0, budget)?;
-        let task = batch.decode.remove(&place).expect("just seen");
+        let task = batch.take_decode(place);
         let at = run.at(number);
         let work = vec![self.start_decode(&mut run.batches[number], task, way, permit, at)];
         Some(self.start_decodes(way.decoder, work, &run.stop))
@@ -166,22 +221,22 @@ impl State {
     fn pick_engine_decodes(
         &mut self,
         run: &mut Run,
+        role: Role,
         backends: &Backends,
         budget: &Arc<Budget>,
     ) -> Option<Job> {
-        for first in 0..run.batches.len() {
-            let Some((decoder, kind)) = most_frequent_kind(&run.batches[first]) else {
-                continue;
+        let decoders = backends.engines.iter().enumerate();
+        for (decoder, engines) in decoders.filter_map(|(at, it)| Some((at, it.as_ref()?))) {
+            let takes = match role {
+                Role::All => true,
+                Role::Worker => false,
+                Role::Engine => engines.busy,
+                Role::Waiter => !engines.busy,
             };
-            let engines = backends.engines[decoder].as_ref()?;
-            if self.submits[decoder] >= engines.submits {
-                return None;
+            if !takes || self.submits[decoder] >= engines.submits {
+                continue;
             }
-            let group = choose(run, first, (decoder, kind), engines);
-            if !group.is_full && self.more_to_decode(run, first, budget) {
-                return None;
-            }
-            if group.is_worth_it(engines) {
+            if let Some(group) = self.engine_group(run, decoder, engines, budget) {
                 return self.start_engine_decodes(run, decoder, &group, budget);
             }
         }
@@ -198,21 +253,16 @@ impl State {
         let mut work = Vec::new();
         for &(number, place) in &group.images {
             let batch = &mut run.batches[number];
-            let way = batch.decode[&place].ways.engine.expect("chosen for it");
+            let way = batch.decode[&place].ways.engine(decoder).expect("chosen for it");
             let due = number == 0 && work.is_empty();
             let Some(permit) = decode_permit(batch, way, due, budget) else {
                 break;
             };
-            let task = batch.decode.remove(&place).expect("chosen from it");
+            let task = batch.take_decode(place);
             let at = run.at(number);
             work.push(self.start_decode(&mut run.batches[number], task, way, permit, at));
         }
         (!work.is_empty()).then(|| self.start_decodes(decoder, work, &run.stop))
-    }
-
-    /// Whether any work for workers waits, if only for more of its kind.
-    pub(crate) fn queued(&self) -> bool {
-        self.run.iter().flat_map(|run| &run.batches).any(Assembly::queued)
     }
 
     /// Samples that were not asked for yet.
@@ -293,6 +343,7 @@ impl State {
         at: impl Fn(usize) -> At,
     ) -> (Token, Decoding, Bytes) {
         batch.decoding += 1;
+        self.under_way[way.decoder] += way.cost;
         let decoding = Decoding {
             at: at(task.sample),
             field: task.field,
@@ -300,7 +351,7 @@ impl State {
             meta: task.meta,
             plan: task.plan,
             held: Held { _record: task.held, _pixels: footprint },
-            decoder: way.decoder,
+            way,
             started: Instant::now(),
             share: 1,
         };

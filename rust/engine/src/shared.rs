@@ -6,6 +6,7 @@
 use crate::assembly::{FieldInfo, Held};
 use crate::budget::{Budget, Permit};
 use crate::pipeline::Progress;
+use crate::route::Way;
 use crate::run::Run;
 use crate::scheduler::Backends;
 use crate::stats::StageStats;
@@ -44,7 +45,7 @@ pub(crate) struct Decoding {
     pub(crate) meta: Arc<ImageMeta>,
     pub(crate) plan: Arc<ImagePlan>,
     pub(crate) held: Held,
-    pub(crate) decoder: usize,
+    pub(crate) way: Way,
     pub(crate) started: Instant,
     pub(crate) share: usize,
 }
@@ -71,6 +72,8 @@ pub(crate) struct State {
     pub(crate) renders: HashMap<Token, Rendering>,
     /// Submits that each decoder works on.
     pub(crate) submits: Vec<usize>,
+    /// Cost of the images that each decoder has.
+    pub(crate) under_way: Vec<u64>,
     /// What each decoder did.
     pub(crate) decoders: Vec<StageStats>,
     last_token: Token,
@@ -137,7 +140,7 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// Workers wait here for jobs.
     pub(crate) work: Condvar,
-    /// Threads of engines wait here for theirs.
+    /// Threads of engines wait here for theirs, of all decoders.
     pub(crate) engines: Condvar,
     /// I/O threads wait here for requests.
     pub(crate) read: Condvar,
@@ -150,13 +153,14 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(config: EngineConfig, fields: Vec<FieldInfo>, backends: Backends) -> Self {
         let submits = vec![0; backends.engines.len()];
+        let under_way = vec![0; backends.engines.len()];
         let decoders = vec![StageStats::default(); backends.engines.len()];
         Self {
             config,
             fields,
             backends,
             budget: Budget::new(config.memory_budget),
-            state: Mutex::new(State { submits, decoders, ..State::default() }),
+            state: Mutex::new(State { submits, under_way, decoders, ..State::default() }),
             work: Condvar::new(),
             engines: Condvar::new(),
             read: Condvar::new(),
@@ -172,9 +176,11 @@ impl Shared {
     /// Wakes whoever can go on after a change of the state. One thread is enough: whoever finds
     /// work wakes the next one.
     pub(crate) fn wake(&self, state: &State) {
-        if state.idle_workers + state.idle_engines > 0 && state.queued() {
+        if state.idle_workers > 0 && state.threads_have_work(&self.backends, &self.budget) {
             self.work.notify_one();
-            self.engines.notify_one();
+        }
+        if state.idle_engines > 0 && state.engines_have_work(&self.backends, &self.budget) {
+            self.engines.notify_all();
         }
         let room = state.ahead() < self.config.read_ahead;
         if state.idle_readers > 0 && room && state.unread() > 0 {

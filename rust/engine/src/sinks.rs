@@ -91,7 +91,8 @@ impl DecodeSink for Shared {
             };
             let time = shared_time(decoding.started, decoding.share);
             state.stats.decode.add(decoding.bytes, time);
-            state.decoders[decoding.decoder].add(decoding.bytes, time);
+            state.decoders[decoding.way.decoder].add(decoding.bytes, time);
+            state.under_way[decoding.way.decoder] -= decoding.way.cost;
             settled.extend(self.advance(&mut state, decoding.at, |batch| {
                 batch.decoding -= 1;
                 let sample = decoding.at.sample;

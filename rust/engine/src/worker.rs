@@ -28,7 +28,9 @@ pub(crate) struct Crew {
 impl Crew {
     /// Starts all threads; those that were started stay if one cannot be.
     pub(crate) fn start(&mut self, shared: &Arc<Shared>, parts: &Arc<Parts>) -> Result<(), Error> {
-        for number in 0..shared.config.workers {
+        // What waits for engines takes no worker's place.
+        let waiters = if shared.inline() { 0 } else { shared.backends.waiting_threads() };
+        for number in 0..shared.config.workers + waiters {
             self.spawn(format!("forebay-work-{number}"), number, shared, parts, work)?;
         }
         for number in 0..shared.config.io_threads {
@@ -104,18 +106,19 @@ impl Crew {
 
 fn work(number: usize, shared: &Arc<Shared>, parts: &Parts) {
     let workers = shared.config.workers;
-    let engine_threads = shared.backends.engine_threads(workers);
+    let busy_threads = shared.backends.busy_threads(workers);
     let role = match () {
+        () if number >= workers => Role::Waiter,
         () if workers == 1 => Role::All,
-        () if number + engine_threads >= workers => Role::Engine,
+        () if number + busy_threads >= workers => Role::Engine,
         () => Role::Worker,
     };
-    if role == Role::Worker && engine_threads > 0 {
+    if role == Role::Worker && shared.backends.have_engines() {
         place::yield_to_others();
     }
     // The last thread begins with the slow part, while the others have images to decode, unless
     // some of these are an engine's in any case.
-    if number + 1 == workers || shared.config.engine_share.is_some() {
+    if number + 1 == workers || shared.config.shares.is_some() {
         warm_up(shared, parts);
     }
     let mut state = shared.lock();
@@ -125,7 +128,7 @@ fn work(number: usize, shared: &Arc<Shared>, parts: &Parts) {
             drop(state);
             run(job, shared, parts);
             state = shared.lock();
-        } else if role == Role::Engine {
+        } else if matches!(role, Role::Engine | Role::Waiter) {
             state.idle_engines += 1;
             state = shared.engines.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.idle_engines -= 1;
@@ -178,7 +181,7 @@ pub(crate) fn run(job: Job, shared: &Arc<Shared>, parts: &Parts) {
             let _range = range(format_args!("prepare, batch {}", at.batch));
             let mut times = Times::default();
             let prepared =
-                prepare(incoming, &shared.fields, parts, shared.config.engine_share, &mut times);
+                prepare(incoming, &shared.fields, parts, shared.config.shares, &mut times);
             shared.prepared(at, prepared, &times);
         }),
         Job::Decode { decoder, jobs } => {

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Setup, engines};
 use forebay_core::ports::{Cost, Engines};
-use forebay_engine::OnError;
+use forebay_engine::{OnError, Shares};
 use forebay_engine::testing::{Bad, FakeDecoder, Pace, PixelRoute};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,6 +23,11 @@ fn both(len: u64, engine: FakeDecoder) -> (Setup, [Arc<FakeDecoder>; 2]) {
     let mut setup = Setup::new(len).workers(3);
     setup.decoders = decoders.iter().map(|decoder| Arc::clone(decoder) as _).collect();
     (setup, decoders)
+}
+
+/// The second decoder's part.
+fn to_engines(part: f64) -> Shares {
+    Shares { parts: [0.0, part, 0.0, 0.0] }
 }
 
 fn count(counter: &AtomicUsize) -> usize {
@@ -46,7 +51,7 @@ fn threads_and_engines_share_the_work_and_change_nothing() {
 fn a_share_is_kept_and_says_which_images() {
     let taken = |share| {
         let (mut setup, [threads, engine]) = both(200, decoder(Some(engines(4))));
-        setup.config.engine_share = Some(share);
+        setup.config.shares = Some(to_engines(share));
         assert_eq!(setup.epoch(0), Setup::new(200).epoch(0));
         (count(&threads.decoded), count(&engine.decoded))
     };
@@ -61,7 +66,7 @@ fn a_share_is_kept_and_says_which_images() {
 fn a_submit_holds_one_kind_also_across_batches() {
     let engine = FakeDecoder { kinds: 2, only: Some(1), ..decoder(Some(engines(16))) };
     let (mut setup, [threads, engine]) = both(400, engine);
-    setup.config.engine_share = Some(1.0);
+    setup.config.shares = Some(to_engines(1.0));
     setup.epoch(0);
     assert_eq!(count(&engine.mixed), 0);
     assert!(count(&engine.largest) > 12, "{} of one batch's twelve", count(&engine.largest));
@@ -72,7 +77,7 @@ fn a_submit_holds_one_kind_also_across_batches() {
 fn a_costly_submit_is_full_early() {
     let engines = Engines { cost: Cost(6), ..engines(100) };
     let (mut setup, [_, engine]) = both(200, decoder(Some(engines)));
-    setup.config.engine_share = Some(1.0);
+    setup.config.shares = Some(to_engines(1.0));
     setup.epoch(0);
     assert_eq!(count(&engine.largest), 3, "two each");
 }

@@ -2,20 +2,19 @@
 #include "host.h"
 #include "render.cu"
 
+#define FB_HOST(name)                                                                             \
+  void fb_host_##name(const fb_u8* blob, fb_u8* scratch, fb_u64 jobs_offset, fb_u32 tiles,        \
+                      fb_u32 jobs) {                                                              \
+    fb_launch(fb_##name, tiles, jobs, blob, scratch, jobs_offset);                                \
+  }
+
 extern "C" {
-
-void fb_host_inverse_dct(const fb_u8* blob, fb_u8* scratch, fb_u64 jobs_offset, fb_u32 tiles,
-                         fb_u32 jobs) {
-  fb_launch(fb_inverse_dct_all, tiles, jobs, blob, scratch, jobs_offset);
-}
-
-void fb_host_resample_across(const fb_u8* blob, fb_u8* scratch, fb_u64 jobs_offset, fb_u32 tiles,
-                             fb_u32 jobs) {
-  fb_launch(fb_resample_across, tiles, jobs, blob, scratch, jobs_offset);
-}
-
-void fb_host_resample_down(const fb_u8* blob, fb_u8* scratch, fb_u64 jobs_offset, fb_u32 tiles,
-                           fb_u32 jobs) {
-  fb_launch(fb_resample_down, tiles, jobs, blob, scratch, jobs_offset);
-}
+FB_HOST(huffman_tables)
+FB_HOST(huffman_guess)
+FB_HOST(huffman_settle)
+FB_HOST(huffman_place)
+FB_HOST(huffman_write)
+FB_HOST(inverse_dct_all)
+FB_HOST(resample_across)
+FB_HOST(resample_down)
 }

@@ -10,29 +10,24 @@ type Function = unsafe extern "C" fn(
     jobs: u32,
 );
 
-unsafe extern "C" {
-    fn fb_host_inverse_dct(
-        blob: *const u8,
-        scratch: *mut u8,
-        jobs_offset: u64,
-        tiles: u32,
-        jobs: u32,
-    );
-    fn fb_host_resample_across(
-        blob: *const u8,
-        scratch: *mut u8,
-        jobs_offset: u64,
-        tiles: u32,
-        jobs: u32,
-    );
-    fn fb_host_resample_down(
-        blob: *const u8,
-        scratch: *mut u8,
-        jobs_offset: u64,
-        tiles: u32,
-        jobs: u32,
-    );
+macro_rules! kernels {
+    ($($name:ident),*) => {
+        unsafe extern "C" {
+            $(fn $name(blob: *const u8, scratch: *mut u8, jobs_offset: u64, tiles: u32, jobs: u32);)*
+        }
+    };
 }
+
+kernels!(
+    fb_host_huffman_tables,
+    fb_host_huffman_guess,
+    fb_host_huffman_settle,
+    fb_host_huffman_place,
+    fb_host_huffman_write,
+    fb_host_inverse_dct_all,
+    fb_host_resample_across,
+    fb_host_resample_down
+);
 
 /// What the scratch holds before: anything but zeros must not matter.
 const GARBAGE: u64 = 0xa5a5_a5a5_a5a5_a5a5;
@@ -43,14 +38,36 @@ const GARBAGE: u64 = 0xa5a5_a5a5_a5a5_a5a5;
 /// Sources and slots of the packed items are addresses of live host memory: sources to be read,
 /// slots to be written by nobody else.
 pub unsafe fn run(packed: &Packed) {
+    let mut scratch = scratch(packed.scratch_bytes);
+    // SAFETY: the caller's promise.
+    unsafe { run_in(packed, &mut scratch) }
+}
+
+/// Scratch memory of that many bytes.
+pub fn scratch(bytes: u64) -> Vec<u64> {
+    vec![GARBAGE; usize::try_from(bytes.div_ceil(8)).expect("host memory")]
+}
+
+/// As [`run`], in the scratch that the items were packed for.
+///
+/// # Safety
+/// As for [`run`].
+///
+/// # Panics
+/// If the scratch is too small.
+pub unsafe fn run_in(packed: &Packed, scratch: &mut [u64]) {
     let blob = words(&packed.blob);
-    let len = usize::try_from(packed.scratch_bytes.div_ceil(8)).expect("host memory");
-    let mut scratch = vec![GARBAGE; len];
+    assert!(size_of_val(scratch) as u64 >= packed.scratch_bytes, "the scratch is too small");
     let cleared = usize::try_from(packed.cleared_bytes / 8).expect("host memory");
     scratch[..cleared].fill(0);
     for launch in &packed.launches {
         let function: Function = match launch.kernel {
-            Kernel::InverseDct => fb_host_inverse_dct,
+            Kernel::HuffmanTables => fb_host_huffman_tables,
+            Kernel::HuffmanGuess => fb_host_huffman_guess,
+            Kernel::HuffmanSettle => fb_host_huffman_settle,
+            Kernel::HuffmanPlace => fb_host_huffman_place,
+            Kernel::HuffmanWrite => fb_host_huffman_write,
+            Kernel::InverseDct => fb_host_inverse_dct_all,
             Kernel::ResampleAcross => fb_host_resample_across,
             Kernel::ResampleDown => fb_host_resample_down,
         };

@@ -7,7 +7,9 @@
 mod codec;
 mod common;
 
-use codec::{Encoding, Numbers, copy_plan, decode_by_port, jpeg, jpeg_of};
+use codec::{
+    Encoding, Numbers, OF_COLOUR, copy_plan, decode_by_port, jpeg, jpeg_of, random_region,
+};
 use common::{oracle, slot_bytes};
 use forebay_codec::{CpuBackend, PixelDecoder, Pixels as Input};
 use forebay_core::ports::{Fault, HostBuffer, HostCoefficients, HostMemory, Pixels};
@@ -75,25 +77,10 @@ fn check(file: &[u8], size: Size, plans: &[ImagePlan]) {
     }
 }
 
-const SUBSAMPLINGS: [tj::TJSAMP; 6] = [
-    tj::TJSAMP_TJSAMP_444,
-    tj::TJSAMP_TJSAMP_422,
-    tj::TJSAMP_TJSAMP_420,
-    tj::TJSAMP_TJSAMP_440,
-    tj::TJSAMP_TJSAMP_411,
-    tj::TJSAMP_TJSAMP_441,
-];
-
-fn random_region(numbers: &mut Numbers, size: Size) -> Region {
-    let (width, height) = (numbers.range(1, size.width), numbers.range(1, size.height));
-    let (x, y) = (numbers.range(0, size.width - width), numbers.range(0, size.height - height));
-    Region { x, y, width, height }
-}
-
 #[test]
 fn every_size_equals_libjpeg() {
     let mut numbers = Numbers(31);
-    for subsampling in SUBSAMPLINGS {
+    for subsampling in OF_COLOUR {
         for width in 1..=40 {
             for height in [1, 2, 3, 41 - width, numbers.range(4, 40)] {
                 let size = Size { width, height };
@@ -110,7 +97,7 @@ fn every_size_equals_libjpeg() {
 fn regions_equal_libjpeg() {
     let mut numbers = Numbers(32);
     let size = Size { width: 133, height: 97 };
-    for subsampling in SUBSAMPLINGS {
+    for subsampling in OF_COLOUR {
         for quality in [30, 75, 100] {
             let encoding = Encoding { subsampling, quality, ..Encoding::default() };
             let file = jpeg_of(size, 7, encoding);

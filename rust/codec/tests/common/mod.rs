@@ -317,3 +317,19 @@ pub fn stored_position(orientation: Orientation, stored: Size, x: u32, y: u32) -
     let y = if orientation.flip_y { upright.height - 1 - y } else { y };
     if orientation.transpose { (y, x) } else { (x, y) }
 }
+
+/// Those of three components.
+pub const OF_COLOUR: [tj::TJSAMP; 6] = [
+    tj::TJSAMP_TJSAMP_444,
+    tj::TJSAMP_TJSAMP_422,
+    tj::TJSAMP_TJSAMP_420,
+    tj::TJSAMP_TJSAMP_440,
+    tj::TJSAMP_TJSAMP_411,
+    tj::TJSAMP_TJSAMP_441,
+];
+
+pub fn random_region(numbers: &mut Numbers, size: Size) -> Region {
+    let (width, height) = (numbers.range(1, size.width), numbers.range(1, size.height));
+    let (x, y) = (numbers.range(0, size.width - width), numbers.range(0, size.height - height));
+    Region { x, y, width, height }
+}

@@ -1,6 +1,6 @@
 //! A batch's plans as bytes that the render kernels read, and the launches that run them.
 //!
-//! `source` says where decoded pixels lie, `check` refuses what does not fit, `axis` and `write`
+//! `scan` has files decoded, `source` says where decoded pixels lie, `check` refuses what does not fit, `axis` and `write`
 //! make tables, `batch` jobs and launches, `descriptor` is `cpp/kernels/render.h`.
 //!
 //! **Invariants**
@@ -16,11 +16,13 @@ mod blocks;
 mod check;
 mod descriptor;
 mod error;
+mod scan;
 mod source;
 mod write;
 
 pub use blocks::{Blocks, Laid, lay_out};
 pub use error::Error;
+pub use scan::{MAX_FILE, Scan, ScanItem, ScanScratch, pack_scans};
 pub use source::{Component, Plane, Source};
 
 use batch::Batch;
@@ -32,6 +34,8 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("render.cu", include_str!("../../../../cpp/kernels/render.cu")),
     ("render.h", include_str!("../../../../cpp/kernels/render.h")),
     ("source.h", include_str!("../../../../cpp/kernels/source.h")),
+    ("huffman.h", include_str!("../../../../cpp/kernels/huffman.h")),
+    ("scan.h", include_str!("../../../../cpp/kernels/scan.h")),
     ("idct.h", include_str!("../../../../cpp/kernels/idct.h")),
     ("color.h", include_str!("../../../../cpp/kernels/color.h")),
     ("device.h", include_str!("../../../../cpp/kernels/device.h")),
@@ -67,6 +71,16 @@ pub struct RenderItem<'a> {
 /// A kernel by what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
+    /// Huffman tables as the file has them, into such that are looked up.
+    HuffmanTables,
+    /// What is in each chunk of a file, from a guess where its first code begins.
+    HuffmanGuess,
+    /// The same, from where the chunk before has ended.
+    HuffmanSettle,
+    /// Counts into places.
+    HuffmanPlace,
+    /// Codes into blocks of coefficients.
+    HuffmanWrite,
     /// Blocks of coefficients into planes.
     InverseDct,
     /// Columns of rows, into the scratch.
@@ -76,9 +90,26 @@ pub enum Kernel {
 }
 
 impl Kernel {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::HuffmanTables,
+        Self::HuffmanGuess,
+        Self::HuffmanSettle,
+        Self::HuffmanPlace,
+        Self::HuffmanWrite,
+        Self::InverseDct,
+        Self::ResampleAcross,
+        Self::ResampleDown,
+    ];
+
     /// Its `extern "C"` name.
     pub fn name(self) -> &'static str {
         match self {
+            Self::HuffmanTables => "fb_huffman_tables",
+            Self::HuffmanGuess => "fb_huffman_guess",
+            Self::HuffmanSettle => "fb_huffman_settle",
+            Self::HuffmanPlace => "fb_huffman_place",
+            Self::HuffmanWrite => "fb_huffman_write",
             Self::InverseDct => "fb_inverse_dct_all",
             Self::ResampleAcross => "fb_resample_across",
             Self::ResampleDown => "fb_resample_down",
@@ -179,8 +210,9 @@ mod tests {
 
     #[test]
     fn every_kernel_is_defined() {
-        for kernel in [Kernel::InverseDct, Kernel::ResampleAcross, Kernel::ResampleDown] {
-            assert!(SOURCES[0].1.contains(&format!("{}(const fb_u8*", kernel.name())));
+        for kernel in Kernel::ALL {
+            let start = format!("{}(const fb_u8*", kernel.name());
+            assert!(SOURCES.iter().any(|(_, text)| text.contains(&start)), "{start}");
         }
     }
 }

@@ -1,0 +1,84 @@
+// What the Huffman kernels read and leave: the only scan of a baseline JPEG of three components.
+//
+// fb_scan is mirrored field by field in rust/cuda/src/scan/descriptor.rs; both sides assert sizes
+// and offsets. Offsets are as in render.h.
+#ifndef FOREBAY_KERNELS_SCAN_H
+#define FOREBAY_KERNELS_SCAN_H
+
+#include "render.h"
+
+// Bits by which codes are looked up.
+constexpr fb_u32 kFbLook = 10;
+constexpr fb_u32 kFbMostBlocks = 10;  // of an MCU
+// DC tables, then AC tables.
+constexpr fb_u32 kFbTables = 4;
+
+// A Huffman table as DHT has it: how many codes there are of each length, and their symbols.
+struct fb_codes {
+  fb_u8 counts[16];
+  fb_u8 symbols[256];
+};
+
+// A block of an MCU.
+struct fb_scan_block {
+  fb_u8 component;
+  fb_u8 x;  // place among the component's blocks of the MCU
+  fb_u8 y;
+  fb_u8 dc;  // its tables
+  fb_u8 ac;
+  fb_u8 reserved[3];
+};
+
+// The blocks of a component that are wanted; see fb_blocks.
+struct fb_scan_component {
+  fb_u64 coefficients;  // scratch offset of fb_i16[down][across][64], zeros at first
+  fb_u32 x;             // place of the first one among the component's
+  fb_u32 y;
+  fb_u32 across;
+  fb_u32 down;
+  fb_u32 mcu_across;  // blocks of an MCU
+  fb_u32 mcu_down;
+};
+
+struct fb_scan {
+  fb_u64 data;    // address of the first byte behind the scan's header
+  fb_u64 chunks;  // scratch offset of fb_chunk[chunk_count]
+  fb_u64 tables;  // scratch offset of fb_table[kFbTables]
+  fb_u64 status;  // scratch offset of fb_u32: 1 once everything that is wanted is known to be good
+  fb_u32 bytes;   // from `data` to the end of the file
+  fb_u32 chunk_bytes;  // bytes of the file that one thread decodes
+  fb_u32 chunk_count;
+  fb_u32 mcus_across;
+  fb_u32 mcu_blocks;
+  fb_u32 first;  // the wanted blocks are among those from here
+  fb_u32 end;    // to here, counted as the scan has them
+  fb_u32 reserved;
+  fb_scan_component components[3];
+  fb_scan_block blocks[kFbMostBlocks];
+  fb_codes codes[kFbTables];
+};
+
+// A table made ready.
+struct fb_table {
+  fb_u16 entries[1 << kFbLook];  // length | symbol << 8 of the code that the bits begin with; 0: longer
+  fb_u32 limits[17];             // by length: codes of 16 bits below it have at most this length
+  fb_i32 offsets[17];            // by length: place of a code's symbol, less the code
+};
+
+// What is known of a chunk. fb_huffman_place turns counts into sums over all chunks before.
+struct fb_chunk {
+  fb_u32 entry;     // where its first code begins: overshoot | k << 8 | block << 16
+  fb_u32 exit;      // where the next chunk's does
+  fb_u32 finished;  // blocks whose last code is in it
+  fb_u32 flaw;      // blocks that were finished before the first code that cannot be; kFbNone
+  fb_i32 dc[3];     // sums of the differences
+  fb_u32 reserved;
+};
+
+constexpr fb_u32 kFbNone = ~0u;
+
+static_assert(sizeof(fb_codes) == 272 && sizeof(fb_scan_block) == 8, "mirrored");
+static_assert(sizeof(fb_scan_component) == 32 && sizeof(fb_scan) == 1328, "mirrored");
+static_assert(sizeof(fb_table) == 2184 && sizeof(fb_chunk) == 32, "mirrored");
+
+#endif

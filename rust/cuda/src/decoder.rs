@@ -1,0 +1,219 @@
+//! The cores of a GPU as a decoder: baseline JPEGs, by kernels of ours.
+//!
+//! A submit is some images in a few launches (`pack::scan`), for which the calling thread waits
+//! asleep. Only blocks that the planned region needs become samples. What the kernels do not vouch
+//! for, the fallback decodes.
+
+use crate::Error;
+use crate::driver::{Device, DeviceBuffer, Event, PinnedBuffer, Stream, Wait, fill};
+use crate::kernels::Kernels;
+use crate::pack::{MAX_FILE, Scan, ScanItem, ScanScratch, Source, lay_out, pack_scans};
+use crate::pixels::DevicePixels;
+use crate::pool::Pool;
+use forebay_core::ports::{
+    self, Cost, DecodeJob, DecodeSink, Decoded, Decoder, Fault, Pixels,
+};
+use forebay_core::{ImageMeta, Region};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Images of a submit. Nothing is gained beyond.
+const GROUP: usize = 64;
+/// A submit of usual photos.
+const GROUP_COST: Cost = Cost(2_000_000);
+/// Fewer are left to threads.
+const LEAST: usize = 4;
+/// Files begin at multiples of this.
+const ALIGN: usize = 256;
+
+/// The cores as a decoder.
+pub struct CudaDecoder {
+    device: Arc<Device>,
+    kernels: Arc<Kernels>,
+    stream: Stream,
+    memory: Arc<Pool<DeviceBuffer>>,
+    staging: Arc<Pool<PinnedBuffer>>,
+    /// Held while a group is put into the stream, so that groups do not mix.
+    order: Mutex<()>,
+    /// Reads headers, and decodes what the kernels leave.
+    fallback: Arc<dyn Decoder>,
+}
+
+impl std::fmt::Debug for CudaDecoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CudaDecoder").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+impl CudaDecoder {
+    pub(crate) fn new(
+        kernels: &Arc<Kernels>,
+        device: &Arc<Device>,
+        memory: &Arc<Pool<DeviceBuffer>>,
+        staging: &Arc<Pool<PinnedBuffer>>,
+        fallback: Arc<dyn Decoder>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            kernels: Arc::clone(kernels),
+            stream: Stream::new(device)?,
+            device: Arc::clone(device),
+            memory: Arc::clone(memory),
+            staging: Arc::clone(staging),
+            order: Mutex::default(),
+            fallback,
+        })
+    }
+
+    /// The pixels of each job; `None` for those that the kernels leave.
+    fn decode(&self, jobs: &[(DecodeJob, Scan)]) -> Result<Vec<Option<Pixels>>, Error> {
+        let _current = self.device.enter()?;
+        let files = Files::new(jobs);
+        let encoded = self.memory.loan(files.bytes)?;
+        let items: Vec<ScanItem<'_>> = jobs
+            .iter()
+            .zip(&files.offsets)
+            .map(|((job, scan), offset)| {
+                let (components, coefficients) = scan.window(job.region);
+                ScanItem {
+                    scan,
+                    size: job.meta.size,
+                    file: encoded.pointer() + *offset as u64,
+                    file_bytes: job.bytes.len(),
+                    components,
+                    coefficients,
+                }
+            })
+            .collect();
+        let layout = ScanScratch::new(&items);
+        let scratch = self.memory.loan(length(layout.bytes))?;
+        let planes: usize =
+            items.iter().map(|item| lay_out(item.size, &item.components, 0, 0).bytes).sum();
+        let planes = Arc::new(self.memory.loan(planes)?);
+        let (packed, sources) =
+            pack_scans(&items, &layout, scratch.pointer(), planes.pointer());
+        let tables = self.memory.loan(packed.blob.len())?;
+        let mut staging = self.staging.loan(packed.blob.len().max(STATUS * jobs.len()))?;
+        staging.bytes_mut()[..packed.blob.len()].copy_from_slice(&packed.blob);
+
+        let order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let decoded = Arc::new(Event::new(&self.device, Wait::Block)?);
+        let enqueued = || -> Result<(), Error> {
+            for ((job, _), offset) in jobs.iter().zip(&files.offsets) {
+                // SAFETY: the file and `encoded` are kept until the event, which is waited for.
+                unsafe { encoded.upload(*offset, &job.bytes, &self.stream) }?;
+            }
+            // SAFETY: as above; the blob's copy is read before it is written below.
+            unsafe { tables.upload(0, &staging.bytes()[..packed.blob.len()], &self.stream) }?;
+            // SAFETY: the scratch is kept until the event.
+            unsafe { fill(scratch.pointer(), length(packed.cleared_bytes), 0, &self.stream) }?;
+            // SAFETY: files, planes, blob and scratch are as the batch was packed for, and kept.
+            unsafe { self.kernels.launch(&packed, &tables, &scratch, &self.stream) }?;
+            // SAFETY: nobody looks at the bytes before the event.
+            unsafe { scratch.download(0, STATUS * jobs.len(), &mut staging, &self.stream) }?;
+            decoded.record(&self.stream)
+        }();
+        drop(order);
+        // Everything is given back below, whatever came of it.
+        let done = enqueued.and_then(|()| decoded.synchronize());
+        if let Err(error) = done {
+            let _ = self.stream.synchronize();
+            return Err(error);
+        }
+        let (statuses, _) = staging.bytes().as_chunks::<STATUS>();
+        let pixels = |(source, status): (Source, &[u8; STATUS])| {
+            let (decoded, memory) = (Arc::clone(&decoded), Arc::clone(&planes));
+            let pixels = DevicePixels { source, decoded, memory };
+            (u32::from_ne_bytes(*status) == 1).then(|| Pixels::Device(Box::new(pixels)))
+        };
+        Ok(sources.into_iter().zip(statuses).map(pixels).collect())
+    }
+}
+
+/// Bytes of an image's status.
+const STATUS: usize = size_of::<u32>();
+
+/// How files come into one buffer.
+struct Files {
+    offsets: Vec<usize>,
+    bytes: usize,
+}
+
+impl Files {
+    fn new(jobs: &[(DecodeJob, Scan)]) -> Self {
+        let mut bytes = 0;
+        let place = |(job, _): &(DecodeJob, Scan)| {
+            let offset = bytes;
+            bytes = (offset + job.bytes.len()).next_multiple_of(ALIGN);
+            offset
+        };
+        Self { offsets: jobs.iter().map(place).collect(), bytes }
+    }
+}
+
+fn length(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+impl Decoder for CudaDecoder {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn probe(&self, bytes: &[u8]) -> Result<ImageMeta, Fault> {
+        self.fallback.probe(bytes)
+    }
+
+    fn cost(&self, meta: &ImageMeta, _region: Region) -> Option<Cost> {
+        if meta.baseline.is_none() || meta.bytes > MAX_FILE {
+            return None;
+        }
+        Some(Cost(5_000 + meta.bytes as u64 / 10))
+    }
+
+    /// The file, and of the region two bytes a coefficient and one a sample.
+    fn footprint(&self, meta: &ImageMeta, region: Region) -> u64 {
+        meta.bytes as u64 + 9 * region.size().pixels()
+    }
+
+    fn engines(&self) -> Option<ports::Engines> {
+        Some(ports::Engines {
+            submits: 1,
+            jobs: GROUP,
+            least: LEAST,
+            cost: GROUP_COST,
+            busy: false,
+        })
+    }
+
+    fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
+        let stopped = jobs.iter().all(|job| job.stop.raised());
+        let scan = |job: DecodeJob| {
+            let fits = !stopped && job.channels == 3 && job.bytes.len() <= MAX_FILE;
+            let kind = job.meta.baseline.filter(|_| fits);
+            match kind.and_then(|kind| Scan::parse(&job.bytes, kind)) {
+                Some(scan) => Ok((job, scan)),
+                None => Err(job),
+            }
+        };
+        let (mut scans, mut left) = (Vec::with_capacity(jobs.len()), Vec::new());
+        for job in jobs {
+            match scan(job) {
+                Ok(pair) => scans.push(pair),
+                Err(job) => left.push(job),
+            }
+        }
+        let pixels = if scans.is_empty() { Ok(Vec::new()) } else { self.decode(&scans) };
+        // A device that fails says so when it renders.
+        let mut pixels = pixels.unwrap_or_default().into_iter();
+        let mut done = Vec::with_capacity(scans.len());
+        for (job, _) in scans {
+            match pixels.next().flatten() {
+                Some(pixels) => done.push(Decoded { token: job.token, pixels: Ok(pixels) }),
+                None => left.push(job),
+            }
+        }
+        sink.decoded(done);
+        if !left.is_empty() {
+            self.fallback.submit(left, sink);
+        }
+    }
+}

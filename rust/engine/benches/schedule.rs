@@ -1,0 +1,212 @@
+//! Images a second that the scheduler hands to backends which only sleep: how far it keeps threads
+//! and engines busy, and what its lock costs.
+//!
+//! `cargo bench -p forebay-engine --features testing --bench schedule -- [WORKERS [DEPTH [CORES]]]`
+//! Reading takes 35 us an image, preparing 50, decoding 800 on a thread and 55 in an engine; with
+//! CORES=1 there is a decoder for which a thread waits 500 us and 8 us an image. Rendering takes 4
+//! ms a batch of 256.
+
+use forebay_core::order::{Dealing, LastBatch};
+use forebay_core::ports::{
+    Cost, DecodeJob, DecodeSink, Decoded, Decoder, Engines, Fault, HostPixels, Pixels, RecordSink,
+    Request, Source,
+};
+use forebay_core::recipe::{FieldPlan, Planner};
+use forebay_core::rng::EpochKey;
+use forebay_core::{
+    Axis, Bytes, DType, Field, FieldSpec, Format, ImageMeta, ImagePlan, Layout, Orientation, Pass,
+    Record, Region, Schema, Size, Taps, Value, Write,
+};
+use forebay_engine::testing::BatchRenderer;
+use forebay_engine::{EngineConfig, FeedConfig, Next, Parts, Pipeline};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const BATCH: usize = 256;
+const READ: Duration = Duration::from_micros(35);
+const PREPARE: Duration = Duration::from_micros(50);
+const THREAD: Duration = Duration::from_micros(800);
+const ENGINE: Duration = Duration::from_micros(55);
+const CORES: [Duration; 2] = [Duration::from_micros(500), Duration::from_micros(8)];
+const TIME: Duration = Duration::from_secs(3);
+const RENDER: Duration = Duration::from_millis(4);
+
+#[derive(Debug)]
+struct Photos(Schema);
+
+impl Source for Photos {
+    fn len(&self) -> Option<u64> {
+        Some(20_000)
+    }
+
+    fn schema(&self) -> &Schema {
+        &self.0
+    }
+
+    fn fingerprint(&self) -> u64 {
+        0
+    }
+
+    fn key(&self, index: u64) -> String {
+        index.to_string()
+    }
+
+    fn request(&self, requests: &[Request], sink: &Arc<dyn RecordSink>) {
+        for request in requests {
+            std::thread::sleep(READ);
+            // Every fourth is of another kind.
+            let bytes = vec![0; 1000 + usize::from(request.index % 4 == 0)];
+            let values = vec![Value::Encoded(Bytes::new(bytes))];
+            sink.deliver(request.token, Ok(Record { values }));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Recipe(Vec<FieldSpec>);
+
+impl Planner for Recipe {
+    fn specs(&self) -> &[FieldSpec] {
+        &self.0
+    }
+
+    fn plan(
+        &self,
+        _schema: &Schema,
+        _record: Record,
+        _metas: &[Option<Arc<ImageMeta>>],
+        _key: EpochKey,
+        _position: u64,
+    ) -> Result<Vec<FieldPlan>, Fault> {
+        let axis = || Axis { out_len: 1, content_start: 0, taps: Taps::Copy(vec![0]) };
+        let plan = ImagePlan {
+            region: Region { x: 0, y: 0, width: 1, height: 1 },
+            transpose: false,
+            passes: vec![Pass { x: axis(), y: axis(), fill: [0; 3], color: vec![], reduce: None }],
+            write: Write {
+                channels: 3,
+                dtype: DType::UInt8,
+                layout: Layout::Contiguous,
+                scale: false,
+                normalize: None,
+            },
+        };
+        Ok(vec![FieldPlan::Image(Arc::new(plan))])
+    }
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    name: &'static str,
+    /// Of a submit, and of each image.
+    times: [Duration; 2],
+    engines: Option<Engines>,
+}
+
+impl Decoder for Sleeper {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn probe(&self, bytes: &[u8]) -> Result<ImageMeta, Fault> {
+        std::thread::sleep(PREPARE);
+        Ok(ImageMeta {
+            format: Format::Jpeg,
+            size: Size { width: 1, height: 1 },
+            orientation: Orientation::default(),
+            components: 1,
+            progressive: false,
+            baseline: None,
+            bytes: bytes.len(),
+        })
+    }
+
+    fn cost(&self, _meta: &ImageMeta, _region: Region) -> Option<Cost> {
+        Some(Cost(u64::try_from(self.times[1].as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    fn engines(&self) -> Option<Engines> {
+        self.engines
+    }
+
+    fn kind(&self, meta: &ImageMeta) -> u64 {
+        if self.name == "engines" { meta.bytes as u64 } else { 0 }
+    }
+
+    fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
+        let [submit, image] = self.times;
+        std::thread::sleep(submit + image * u32::try_from(jobs.len()).unwrap_or(u32::MAX));
+        let pixels = |job: DecodeJob| {
+            let (region, rows) = (job.region, Box::new(vec![0_u8; 3]));
+            let pixels = Ok(Pixels::Host(HostPixels { region, channels: 3, rows }));
+            Decoded { token: job.token, pixels }
+        };
+        sink.decoded(jobs.into_iter().map(pixels).collect());
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<usize>().ok());
+    let mut number = |default| numbers.next().unwrap_or(default);
+    let (workers, depth, cores) = (number(15), number(3), number(1));
+
+    let dealing = Dealing {
+        batch_size: BATCH as u64,
+        rank: 0,
+        world_size: 1,
+        last_batch: LastBatch::Drop,
+    };
+    let feed = FeedConfig::Ordered { seed: 0, shuffle: true, dealing };
+    let read_ahead = 8 * (workers + 4);
+    let config = EngineConfig { workers, depth, read_ahead, ..EngineConfig::new(feed) };
+    let spec = FieldSpec {
+        path: "image".to_owned(),
+        dtype: DType::UInt8,
+        shape: vec![3, 1, 1],
+        ragged: false,
+        layout: Layout::Contiguous,
+        on_device: false,
+    };
+    let engines =
+        Engines { submits: 1, jobs: 64, least: 16, cost: Cost(4_000_000), busy: true };
+    let sleeper = |name, times, engines| -> Arc<dyn Decoder> {
+        Arc::new(Sleeper { name, times, engines })
+    };
+    let mut decoders = vec![
+        sleeper("threads", [Duration::ZERO, THREAD], None),
+        sleeper("engines", [Duration::ZERO, ENGINE], Some(engines)),
+    ];
+    if cores > 0 {
+        let engines = Engines { least: 4, busy: false, ..engines };
+        decoders.push(sleeper("cores", CORES, Some(engines)));
+    }
+    let parts = Parts {
+        source: Arc::new(Photos(Schema { fields: vec![Field::image("image")] })),
+        decoders,
+        renderer: Arc::new(BatchRenderer::new(usize::MAX, RENDER)),
+        planner: Arc::new(Recipe(vec![spec])),
+        allocator: Arc::new(forebay_slab::Pageable::default()),
+    };
+    let pipeline = Pipeline::open(config, parts)?;
+    let (started, mut images) = (Instant::now(), 0);
+    for epoch in 0.. {
+        pipeline.start_epoch(epoch, 0)?;
+        loop {
+            match pipeline.next(Duration::from_millis(50))? {
+                Next::Batch(batch) => images += batch.indices.len(),
+                Next::Pending => {}
+                Next::End => break,
+            }
+        }
+        if started.elapsed() > TIME {
+            break;
+        }
+    }
+    let elapsed = started.elapsed().as_secs_f64();
+    println!("{:.0} images/s", images as f64 / elapsed);
+    for (name, stage) in pipeline.stats().decoders {
+        let rate = stage.count as f64 / elapsed;
+        println!("{name}: {rate:.0} images/s, {:.2} busy", stage.seconds / elapsed);
+    }
+    Ok(())
+}
