@@ -10,6 +10,9 @@
 // Keeps arrays in registers.
 #define FB_UNROLL _Pragma("unroll")
 
+// Bytes the other way round.
+FB_DEVICE fb_u32 fb_swap(fb_u32 word) { return __byte_perm(word, 0, 0x0123); }
+
 constexpr fb_u32 kFbWholeWarp = 0xffffffffu;
 constexpr fb_u32 kFbWarp = 32;
 

@@ -34,6 +34,8 @@ struct FbIndex {
 inline thread_local FbIndex blockIdx;
 inline thread_local FbIndex threadIdx;
 
+inline fb_u32 fb_swap(fb_u32 word) { return __builtin_bswap32(word); }
+
 inline void fb_add_sum(fb_u64* sum, fb_u32 value) { *sum += value; }
 
 template <class Element>

@@ -22,54 +22,44 @@ FB_TABLE fb_u8 kFbNatural[64] = {
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 // Bits of a chunk, without stuffing. Behind the end of the data, or a marker, come zeros.
-struct FbBits {
-  const fb_u8* next;
-  const fb_u8* boundary;  // of the chunk
-  const fb_u8* end;
-  fb_u64 bits;
-  fb_u32 count;     // how many of `bits`, from the top, are valid
-  fb_u32 position;  // bits that were taken
-  fb_u32 limit;     // the position of the boundary; kFbNone until it is known
-  fb_u32 stop;      // and that of the end of the data
-  bool is_last;     // the data ends in this chunk
+class FbBits {
+ public:
+  fb_u64 bits = 0;
+  fb_i32 count = 0;          // how many of `bits`, from the top, are valid
+  fb_u32 position = 0;       // bits that were taken
+  fb_u32 limit = kFbNone;    // the position of the chunk's end, once it is known
+  fb_u32 stop = kFbNone;     // and that of the end of the data
+  bool is_last = false;      // the data ends in this chunk
 
   FB_DEVICE FbBits(const fb_scan& scan, fb_u32 chunk)
-      : next(reinterpret_cast<const fb_u8*>(scan.data) + chunk * scan.chunk_bytes),
-        boundary(next + scan.chunk_bytes),
-        end(reinterpret_cast<const fb_u8*>(scan.data) + scan.bytes),
-        bits(0),
-        count(0),
-        position(0),
-        limit(kFbNone),
-        stop(kFbNone),
-        is_last(false) {
-    // Stuffing belongs to the byte before it.
-    if (chunk > 0 && next[-1] == 0xff && next[0] == 0) {
-      next++;
+      : words_(reinterpret_cast<const fb_u32*>(scan.data)), bytes_(scan.bytes) {
+    word_ = chunk * (scan.chunk_bytes / 4);
+    boundary_ = word_ + scan.chunk_bytes / 4;
+    skip_ = scan.skip;
+    if (chunk > 0) {
+      // Stuffing belongs to the byte before it.
+      const bool is_stuffed = (load(word_ - 1) & 0xff) == 0xff && load(word_) >> 24 == 0;
+      skip_ = is_stuffed ? 1 : 0;
     }
+    ahead_ = load(word_);
   }
-
-  FB_DEVICE bool is_inside() const { return position < limit; }
 
   // At least 32 bits: a code of at most 16, and a value of at most 15.
   FB_DEVICE void fill() {
-    if (count >= 32) {
-      return;
-    }
-    if (next + 4 < end && (next + 4 <= boundary || limit != kFbNone)) {
-      const fb_u32 word = static_cast<fb_u32>(next[0]) << 24 | static_cast<fb_u32>(next[1]) << 16 |
-                          static_cast<fb_u32>(next[2]) << 8 | next[3];
+    while (count < 32) {
+      if (word_ == boundary_ && limit == kFbNone && !is_at_end()) {
+        limit = position + count;
+      }
+      const fb_u32 word = ahead_;
+      word_++;
+      ahead_ = load(word_);
       const fb_u32 has_ones = (~word - 0x01010101u) & word & 0x80808080u;
-      if (has_ones == 0) {
+      if (has_ones == 0 && skip_ == 0 && word_ * 4 <= bytes_) {
         bits |= static_cast<fb_u64>(word) << (32 - count);
         count += 32;
-        next += 4;
         return;
       }
-    }
-    for (fb_u32 i = 0; i < 4; i++) {
-      bits |= static_cast<fb_u64>(byte()) << (56 - count);
-      count += 8;
+      fill_by_bytes(word);
     }
   }
 
@@ -80,55 +70,98 @@ struct FbBits {
   }
 
  private:
-  FB_DEVICE fb_u8 byte() {
-    // Beyond it if stuffing was.
-    if (limit == kFbNone && next >= boundary && next != end) {
-      limit = position + count;
+  const fb_u32* words_;
+  fb_u32 bytes_;     // 0 behind the end of the data
+  fb_u32 word_;      // the next one's number
+  fb_u32 boundary_;  // that of the first one of the next chunk
+  fb_u32 skip_;      // bytes of the next word that are none of the data
+  fb_u32 ahead_;     // the next word
+
+  FB_DEVICE bool is_at_end() const { return word_ * 4 + skip_ >= bytes_; }
+
+  // Whole words: the host leaves room behind a file.
+  FB_DEVICE fb_u32 load(fb_u32 word) const { return word * 4 < bytes_ ? fb_swap(words_[word]) : 0; }
+
+  // The word before `word_`.
+  FB_DEVICE void fill_by_bytes(fb_u32 word) {
+    const fb_u32 first = (word_ - 1) * 4;
+    fb_u32 i = skip_;
+    skip_ = 0;
+    for (; i < 4; i++) {
+      const fb_u32 byte = word >> (24 - 8 * i) & 0xff;
+      const fb_u32 next = i < 3 ? word >> (16 - 8 * i) & 0xff : ahead_ >> 24;
+      const bool is_in = first + i < bytes_;
+      const bool is_escape = byte == 0xff;
+      if (!is_in || (is_escape && (next != 0 || first + i + 1 >= bytes_))) {
+        end();
+        return;
+      }
+      bits |= static_cast<fb_u64>(byte) << (56 - count);
+      count += 8;
+      if (is_escape && i == 3) {
+        skip_ = 1;
+      }
+      i += is_escape ? 1 : 0;
     }
-    if (next != end && next[0] != 0xff) {
-      return *next++;
-    }
-    if (end - next >= 2 && next[1] == 0) {
-      next += 2;
-      return 0xff;
-    }
+  }
+
+  FB_DEVICE void end() {
     if (stop == kFbNone) {
       stop = position + count;
       is_last = limit == kFbNone;
       limit = is_last ? stop : limit;
-      end = next;
+      bytes_ = 0;
     }
-    return 0;
+    count = 64;
   }
 };
 
-// Length and symbol of the code on top, as in entries; 0 if there is none.
-FB_DEVICE fb_u32 fb_code(const fb_table& table, const fb_u8* symbols, fb_u64 bits) {
-  const fb_u32 entry = table.entries[bits >> (64 - kFbLook)];
-  if (entry != 0) {
-    return entry;
-  }
+// What a code says, and how long it is: bits 0-7 its length, 8-15 that with the value's bits, 16-23
+// how far k advances, 24-31 the value's bits.
+struct FbEntry {
+  fb_u32 code;
+
+  FB_DEVICE fb_u32 length() const { return code & 0xff; }
+  FB_DEVICE fb_u32 total() const { return code >> 8 & 0xff; }
+  FB_DEVICE fb_u32 advance() const { return code >> 16 & 0xff; }
+  FB_DEVICE fb_u32 size() const { return code >> 24; }
+};
+
+// How far the end of a block advances.
+constexpr fb_u32 kFbEndOfBlock = 128;
+
+FB_DEVICE FbEntry fb_entry(fb_u32 length, fb_u32 symbol, bool is_dc) {
+  const fb_u32 size = is_dc ? symbol : symbol & 15;
+  const fb_u32 run = is_dc ? 0 : symbol >> 4;
+  const bool is_end = !is_dc && size == 0 && run != 15;
+  const fb_u32 advance = is_end ? kFbEndOfBlock : run + 1;
+  return {size << 24 | advance << 16 | (length + size) << 8 | length};
+}
+
+// The code on top, if it is longer than the look-up; 0 if there is none.
+FB_DEVICE FbEntry fb_long_entry(const fb_table& table, const fb_codes& codes, fb_u64 bits,
+                                bool is_dc) {
   const fb_u32 top = static_cast<fb_u32>(bits >> 48);
   for (fb_u32 length = kFbLook + 1; length <= 16; length++) {
     if (top < table.limits[length]) {
-      return symbols[static_cast<fb_i32>(top >> (16 - length)) + table.offsets[length]] << 8 |
-             length;
+      const fb_i32 place = static_cast<fb_i32>(top >> (16 - length)) + table.offsets[length];
+      return fb_entry(length, codes.symbols[place], is_dc);
     }
   }
-  return 0;
+  return {0};
 }
 
-// The value of the `size` bits on top, at most 15 (F.2.2.1 of the JPEG standard).
-FB_DEVICE fb_i32 fb_value(fb_u64 bits, fb_u32 size) {
-  if (size == 0) {
-    return 0;
-  }
-  const fb_i32 value = static_cast<fb_i32>(bits >> (64 - size));
-  return value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
+// The value of the `size` bits, at most 15, behind `length` others (F.2.2.1 of the JPEG standard).
+FB_DEVICE fb_i32 fb_value(fb_u64 bits, fb_u32 length, fb_u32 size) {
+  // Shifts by 32 are none on the host.
+  const fb_u32 top = static_cast<fb_u32>(bits << length >> 32);
+  const fb_i32 value = static_cast<fb_i32>(top >> 1 >> (31 - size));
+  return top >> 31 != 0 ? value : value - (1 << size) + 1;
 }
 
 // Counts what is in a chunk.
 struct FbCount {
+  static constexpr bool kTakesValues = false;
   fb_u32 finished = 0;
   fb_u32 flaw = kFbNone;
   fb_i32 dc0 = 0, dc1 = 0, dc2 = 0;
@@ -149,6 +182,7 @@ struct FbCount {
 
 // Writes coefficients.
 struct FbWrite {
+  static constexpr bool kTakesValues = true;
   const fb_scan& scan;
   fb_u8* scratch;
   fb_u32 left;  // blocks to the end of those that are wanted
@@ -227,40 +261,36 @@ FB_DEVICE fb_u32 fb_decode_chunk(const fb_scan& scan, const fb_table* tables, fb
   fb_u32 k = entry >> 8 & 0xff;
   fb_u32 block = entry >> 16;
   fb_scan_block of = scan.blocks[block];
-  while (in.is_inside()) {
+  for (;;) {
     in.fill();
-    if (!in.is_inside()) {
+    if (in.position >= in.limit) {
       break;
     }
-    const fb_u32 number = k == 0 ? of.dc : of.ac;
-    const fb_u32 code = fb_code(tables[number], scan.codes[number].symbols, in.bits);
-    const fb_u32 symbol = code >> 8;
-    const fb_u32 size = k == 0 ? symbol : symbol & 15;
-    fb_u32 next = 1;
-    if (code == 0) {
-      sink.flawed();
-      in.drop(1);
-      next = k;
-    } else {
-      in.drop(code & 0xff);
-      const fb_i32 value = fb_value(in.bits, size);
-      in.drop(size);
-      if (k == 0) {
-        sink.first(of.component, value);
-      } else if (size == 0 && symbol != 0xf0) {
-        next = 64;
-      } else {
-        const fb_u32 place = k + (symbol >> 4);
-        if (place > 63) {
-          sink.flawed();
-        } else if (size > 0) {
-          sink.other(place, value);
-        }
-        next = place + 1;
+    const bool is_dc = k == 0;
+    const fb_table& table = tables[is_dc ? of.dc : of.ac];
+    FbEntry code = {table.entries[in.bits >> (64 - kFbLook)]};
+    if (code.code == 0) {
+      code = fb_long_entry(table, scan.codes[is_dc ? of.dc : of.ac], in.bits, is_dc);
+      if (code.code == 0) {
+        sink.flawed();
+        in.drop(1);
+        continue;
       }
     }
-    k = next;
-    if (k >= 64 && in.position <= in.stop) {
+    k += code.advance();
+    if (is_dc) {
+      sink.first(of.component, fb_value(in.bits, code.length(), code.size()));
+    } else if (Sink::kTakesValues && code.size() > 0 && k <= 64) {
+      sink.other(k - 1, fb_value(in.bits, code.length(), code.size()));
+    }
+    in.drop(code.total());
+    if (k >= 64) {
+      if (k > 64 && k < kFbEndOfBlock) {
+        sink.flawed();
+      }
+      if (in.position > in.stop) {
+        break;
+      }
       k = 0;
       block = block + 1 == scan.mcu_blocks ? 0 : block + 1;
       of = scan.blocks[block];
@@ -297,16 +327,18 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   const fb_codes& codes = scan.codes[number];
   fb_table& table = reinterpret_cast<fb_table*>(scratch + scan.tables)[number];
   const fb_u32 top = index << (16 - kFbLook);
+  const bool is_dc = number < kFbTables / 2;
   fb_u32 code = 0;
   fb_i32 place = 0;
-  fb_u32 entry = 0;
+  FbEntry entry = {0};
   for (fb_u32 length = 1; length <= 16; length++) {
     const fb_i32 offset = place - static_cast<fb_i32>(code);
     code += codes.counts[length - 1];
     place += codes.counts[length - 1];
     const fb_u32 limit = code << (16 - length);
-    if (entry == 0 && length <= kFbLook && top < limit) {
-      entry = codes.symbols[static_cast<fb_i32>(top >> (16 - length)) + offset] << 8 | length;
+    if (entry.code == 0 && length <= kFbLook && top < limit) {
+      const fb_i32 symbol = static_cast<fb_i32>(top >> (16 - length)) + offset;
+      entry = fb_entry(length, codes.symbols[symbol], is_dc);
     }
     if (index == 0) {
       table.limits[length] = limit;
@@ -314,7 +346,7 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
     }
     code <<= 1;
   }
-  table.entries[index] = static_cast<fb_u16>(entry);
+  table.entries[index] = entry.code;
 }
 
 // Decodes every chunk as if a block began with it; one thread a chunk, here and below.
@@ -342,6 +374,9 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   }
 }
 
+// Chunks that are read at once.
+constexpr fb_u32 kFbAtOnce = 8;
+
 // Sums up over the chunks, and judges; one thread a scan.
 extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_huffman_place(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
@@ -354,16 +389,29 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   fb_i32 dc[3] = {0, 0, 0};
   fb_u32 exit = 0;
   bool is_good = true;
-  for (fb_u32 index = 0; index < scan.chunk_count; index++) {
-    const fb_chunk chunk = chunks[index];
-    is_good &= finished >= scan.end || chunk.entry == exit;
-    is_good &= chunk.flaw == kFbNone || finished + chunk.flaw >= scan.end;
-    exit = chunk.exit;
-    chunks[index].finished = finished;
-    finished += chunk.finished;
-    for (fb_u32 i = 0; i < 3; i++) {
-      chunks[index].dc[i] = dc[i];
-      dc[i] += chunk.dc[i];
+  for (fb_u32 first = 0; first < scan.chunk_count; first += kFbAtOnce) {
+    // Loads do not wait for each other.
+    fb_chunk some[kFbAtOnce];
+    FB_UNROLL
+    for (fb_u32 i = 0; i < kFbAtOnce; i++) {
+      some[i] = chunks[first + i < scan.chunk_count ? first + i : first];
+    }
+    FB_UNROLL
+    for (fb_u32 i = 0; i < kFbAtOnce; i++) {
+      if (first + i < scan.chunk_count) {
+        const fb_chunk& chunk = some[i];
+        is_good &= finished >= scan.end || chunk.entry == exit;
+        is_good &= chunk.flaw == kFbNone || finished + chunk.flaw >= scan.end;
+        exit = chunk.exit;
+        fb_chunk& to = chunks[first + i];
+        to.finished = finished;
+        finished += chunk.finished;
+        FB_UNROLL
+        for (fb_u32 component = 0; component < 3; component++) {
+          to.dc[component] = dc[component];
+          dc[component] += chunk.dc[component];
+        }
+      }
     }
   }
   *reinterpret_cast<fb_u32*>(scratch + scan.status) = is_good && finished >= scan.end;

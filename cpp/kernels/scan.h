@@ -41,26 +41,26 @@ struct fb_scan_component {
 };
 
 struct fb_scan {
-  fb_u64 data;    // address of the first byte behind the scan's header
+  fb_u64 data;    // address of the last multiple of 4 before the scan's data
   fb_u64 chunks;  // scratch offset of fb_chunk[chunk_count]
   fb_u64 tables;  // scratch offset of fb_table[kFbTables]
   fb_u64 status;  // scratch offset of fb_u32: 1 once everything that is wanted is known to be good
-  fb_u32 bytes;   // from `data` to the end of the file
-  fb_u32 chunk_bytes;  // bytes of the file that one thread decodes
+  fb_u32 bytes;   // from there to the end of the file
+  fb_u32 skip;    // and to the data
+  fb_u32 chunk_bytes;  // that one thread decodes, a multiple of 4
   fb_u32 chunk_count;
   fb_u32 mcus_across;
   fb_u32 mcu_blocks;
   fb_u32 first;  // the wanted blocks are among those from here
   fb_u32 end;    // to here, counted as the scan has them
-  fb_u32 reserved;
   fb_scan_component components[3];
   fb_scan_block blocks[kFbMostBlocks];
   fb_codes codes[kFbTables];
 };
 
-// A table made ready.
+// A table made ready: by the first kFbLook bits, and for longer codes by the first 16.
 struct fb_table {
-  fb_u16 entries[1 << kFbLook];  // length | symbol << 8 of the code that the bits begin with; 0: longer
+  fb_u32 entries[1 << kFbLook];  // see FbEntry; 0: a longer code, or none
   fb_u32 limits[17];             // by length: codes of 16 bits below it have at most this length
   fb_i32 offsets[17];            // by length: place of a code's symbol, less the code
 };
@@ -79,6 +79,6 @@ constexpr fb_u32 kFbNone = ~0u;
 
 static_assert(sizeof(fb_codes) == 272 && sizeof(fb_scan_block) == 8, "mirrored");
 static_assert(sizeof(fb_scan_component) == 32 && sizeof(fb_scan) == 1328, "mirrored");
-static_assert(sizeof(fb_table) == 2184 && sizeof(fb_chunk) == 32, "mirrored");
+static_assert(sizeof(fb_table) == 4232 && sizeof(fb_chunk) == 32, "mirrored");
 
 #endif

@@ -1,8 +1,8 @@
 //! Which images go to engines, and which to threads.
 //!
 //! **Rules**
-//! - A submit holds images of one kind, of several batches. It waits until it is full or nothing
-//!   more of its first batch is on the way.
+//! - A submit holds images of one kind, of several batches. It waits until it is half full or
+//!   nothing more of its first batch is on the way.
 //! - Threads leave a full submit to every decoder with engines: one that took the image at hand would
 //!   not prepare others meanwhile, of which engines decode a dozen in that time.
 //! - When nothing more is on the way, a thread takes an image if it is done with it sooner than
@@ -92,7 +92,8 @@ impl State {
                 continue;
             };
             let group = choose(run, first, decoder, kind, engines);
-            if !group.is_full && self.more_to_decode(run, first, budget) {
+            let waits = 2 * group.images.len() < engines.jobs && !group.is_full;
+            if waits && self.more_to_decode(run, first, budget) {
                 return None;
             }
             if group.is_worth_it(engines) {

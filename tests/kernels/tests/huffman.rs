@@ -21,16 +21,18 @@ fn decode(files: &[(&[u8], ImagePlan)], patience: bool) -> Vec<Option<Vec<u8>>> 
     let metas: Vec<_> =
         files.iter().map(|(file, _)| probe(file, &Limits::default()).unwrap()).collect();
     let scans: Vec<Scan> = files.iter().map(|(file, _)| scan_of(file).unwrap()).collect();
+    // Aligned, and no byte longer than whole words.
+    let copies: Vec<Vec<u32>> = files.iter().map(|(file, _)| words(file)).collect();
     let items: Vec<ScanItem<'_>> = scans
         .iter()
         .zip(files)
-        .zip(&metas)
-        .map(|((scan, (file, plan)), meta)| {
+        .zip(metas.iter().zip(&copies))
+        .map(|((scan, (file, plan)), (meta, copy))| {
             let (components, coefficients) = scan.window(plan.region);
             ScanItem {
                 scan,
                 size: meta.size,
-                file: file.as_ptr() as u64,
+                file: copy.as_ptr() as u64,
                 file_bytes: file.len(),
                 components,
                 coefficients,
@@ -64,6 +66,15 @@ fn decode(files: &[(&[u8], ImagePlan)], patience: bool) -> Vec<Option<Vec<u8>>> 
         (*status == 1).then_some(slot)
     };
     files.iter().zip(sources.into_iter().zip(status)).map(render).collect()
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    let word = |chunk: &[u8]| {
+        let mut word = [0xa5; 4];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u32::from_ne_bytes(word)
+    };
+    bytes.chunks(4).map(word).collect()
 }
 
 fn scan_of(file: &[u8]) -> Option<Scan> {

@@ -7,7 +7,7 @@ use zerocopy::{Immutable, IntoBytes};
 /// Bits by which codes are looked up.
 pub(super) const LOOK: u32 = 10;
 /// Bytes of a `fb_table`.
-pub(super) const TABLE_BYTES: u64 = (2 << LOOK) + 2 * 17 * 4;
+pub(super) const TABLE_BYTES: u64 = (4 << LOOK) + 2 * 17 * 4;
 /// Bytes of a `fb_chunk`.
 pub(super) const CHUNK_BYTES: u64 = 32;
 
@@ -49,13 +49,13 @@ pub(super) struct Scan {
     pub(super) tables: u64,
     pub(super) status: u64,
     pub(super) bytes: u32,
+    pub(super) skip: u32,
     pub(super) chunk_bytes: u32,
     pub(super) chunk_count: u32,
     pub(super) mcus_across: u32,
     pub(super) mcu_blocks: u32,
     pub(super) first: u32,
     pub(super) end: u32,
-    pub(super) reserved: u32,
     pub(super) components: [Component; 3],
     pub(super) blocks: [Block; MOST_BLOCKS],
     pub(super) codes: [Codes; TABLES],
@@ -65,5 +65,5 @@ const _: () = {
     assert!(size_of::<Codes>() == 272 && size_of::<Block>() == 8);
     assert!(size_of::<Component>() == 32 && size_of::<Scan>() == 1328);
     assert!(offset_of!(Scan, components) == 64 && offset_of!(Scan, blocks) == 160);
-    assert!(offset_of!(Scan, codes) == 240 && TABLE_BYTES == 2184);
+    assert!(offset_of!(Scan, codes) == 240 && TABLE_BYTES == 4232);
 };

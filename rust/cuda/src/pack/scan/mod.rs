@@ -28,6 +28,8 @@ const ROUNDS: usize = 8;
 const CHUNK_BLOCKS: usize = 48;
 /// Bytes of a chunk.
 const CHUNK: RangeInclusive<usize> = 256..=8192;
+/// Bytes that are read at once.
+const WORD: usize = 4;
 /// Parts of the scratch begin at multiples of this.
 const ALIGN: u64 = 256;
 
@@ -38,7 +40,7 @@ pub struct ScanItem<'a> {
     pub scan: &'a Scan,
     /// Size of the whole image.
     pub size: Size,
-    /// Address of the file.
+    /// Address of the file, a multiple of 4; whole words of it can be read.
     pub file: u64,
     /// Bytes of the file, at most [`MAX_FILE`].
     pub file_bytes: usize,
@@ -93,15 +95,21 @@ impl ScanScratch {
 }
 
 impl ScanItem<'_> {
-    /// Bytes behind the header.
+    /// Bytes of the file before the last multiple of 4 before its data.
+    fn before(&self) -> usize {
+        self.scan.data() / WORD * WORD
+    }
+
+    /// Bytes from there on.
     fn data(&self) -> usize {
-        self.file_bytes - self.scan.data()
+        self.file_bytes - self.before()
     }
 
     /// Bytes of a chunk.
     fn chunk(&self) -> usize {
         let blocks = self.scan.blocks() as usize;
-        (CHUNK_BLOCKS * self.data() / blocks).clamp(*CHUNK.start(), *CHUNK.end())
+        let bytes = CHUNK_BLOCKS * self.data() / blocks;
+        bytes.next_multiple_of(WORD).clamp(*CHUNK.start(), *CHUNK.end())
     }
 
     fn chunks(&self) -> usize {
@@ -148,18 +156,18 @@ impl ScanItem<'_> {
             }
         };
         descriptor::Scan {
-            data: self.file + self.scan.data() as u64,
+            data: self.file + self.before() as u64,
             chunks: parts.chunks,
             tables: parts.tables,
             status: (number * size_of::<u32>()) as u64,
             bytes: number_of(self.data()),
+            skip: number_of(self.scan.data() - self.before()),
             chunk_bytes: number_of(self.chunk()),
             chunk_count: number_of(self.chunks()),
             mcus_across: self.scan.mcus_across(),
             mcu_blocks,
             first,
             end,
-            reserved: 0,
             components: [component(0), component(1), component(2)],
             blocks,
             codes: self.scan.codes.map(|codes| descriptor::Codes {
@@ -174,7 +182,7 @@ impl ScanItem<'_> {
 /// `planes` on; also what each becomes.
 ///
 /// # Panics
-/// If a file is larger than [`MAX_FILE`], or the scratch is not that of the items.
+/// If a file is larger than [`MAX_FILE`] or not aligned, or the scratch is not that of the items.
 pub fn pack_scans(
     items: &[ScanItem<'_>],
     layout: &ScanScratch,
@@ -183,6 +191,8 @@ pub fn pack_scans(
 ) -> (Packed, Vec<super::Source>) {
     assert_eq!(items.len(), layout.parts.len(), "the scratch of other items");
     assert!(items.iter().all(|item| item.file_bytes <= MAX_FILE), "a file is too large");
+    let aligned = items.iter().all(|item| item.file.is_multiple_of(WORD as u64));
+    assert!(aligned, "a file must begin at a multiple of 4");
     let mut blob = Blob::default();
     let scans: Vec<descriptor::Scan> = items
         .iter()
