@@ -116,26 +116,31 @@ class FbBits {
   }
 };
 
-// What a code says, and how long it is: bits 0-7 its length, 8-15 that with the value's bits, 16-23
-// how far k advances, 24-31 the value's bits.
+// What the bits begin with. Bits 0-4: length of the first code; 5-9: with its value's bits; 10-13: of
+// these alone; 14-18: how far k advances, 0 for the end of the block. Then, for AC, a stride of all
+// codes that are complete: bits 19-22 their length with all values, 0 for none; 23-28 how far k
+// advances; 29: the end of the block follows, and is taken, too.
 struct FbEntry {
   fb_u32 code;
 
-  FB_DEVICE fb_u32 length() const { return code & 0xff; }
-  FB_DEVICE fb_u32 total() const { return code >> 8 & 0xff; }
-  FB_DEVICE fb_u32 advance() const { return code >> 16 & 0xff; }
-  FB_DEVICE fb_u32 size() const { return code >> 24; }
+  FB_DEVICE fb_u32 length() const { return code & 31; }
+  FB_DEVICE fb_u32 total() const { return code >> 5 & 31; }
+  FB_DEVICE fb_u32 size() const { return code >> 10 & 15; }
+  FB_DEVICE fb_u32 advance() const { return code >> 14 & 31; }
+  FB_DEVICE fb_u32 stride() const { return code >> 19 & 15; }
+  FB_DEVICE fb_u32 stride_advance() const { return code >> 23 & 63; }
+  FB_DEVICE bool stride_ends() const { return (code >> 29 & 1) != 0; }
 };
 
-// How far the end of a block advances.
+// Where the end of a block puts k.
 constexpr fb_u32 kFbEndOfBlock = 128;
 
 FB_DEVICE FbEntry fb_entry(fb_u32 length, fb_u32 symbol, bool is_dc) {
   const fb_u32 size = is_dc ? symbol : symbol & 15;
   const fb_u32 run = is_dc ? 0 : symbol >> 4;
   const bool is_end = !is_dc && size == 0 && run != 15;
-  const fb_u32 advance = is_end ? kFbEndOfBlock : run + 1;
-  return {size << 24 | advance << 16 | (length + size) << 8 | length};
+  const fb_u32 advance = is_end ? 0 : run + 1;
+  return {advance << 14 | size << 10 | (length + size) << 5 | length};
 }
 
 // The code on top, if it is longer than the look-up; 0 if there is none.
@@ -161,7 +166,6 @@ FB_DEVICE fb_i32 fb_value(fb_u64 bits, fb_u32 length, fb_u32 size) {
 
 // Counts what is in a chunk.
 struct FbCount {
-  static constexpr bool kTakesValues = false;
   fb_u32 finished = 0;
   fb_u32 flaw = kFbNone;
   fb_i32 dc0 = 0, dc1 = 0, dc2 = 0;
@@ -171,6 +175,7 @@ struct FbCount {
     dc1 += component == 1 ? difference : 0;
     dc2 += component == 2 ? difference : 0;
   }
+  FB_DEVICE bool wants() const { return false; }
   FB_DEVICE void other(fb_u32, fb_i32) {}
   FB_DEVICE void flawed() { flaw = flaw == kFbNone ? finished : flaw; }
   // False: that was enough.
@@ -182,7 +187,6 @@ struct FbCount {
 
 // Writes coefficients.
 struct FbWrite {
-  static constexpr bool kTakesValues = true;
   const fb_scan& scan;
   fb_u8* scratch;
   fb_u32 left;  // blocks to the end of those that are wanted
@@ -213,10 +217,10 @@ struct FbWrite {
       into[0] = static_cast<fb_i16>(component == 0 ? dc0 : component == 1 ? dc1 : dc2);
     }
   }
+  // Whether what comes is to be written.
+  FB_DEVICE bool wants() const { return into != nullptr; }
   FB_DEVICE void other(fb_u32 place, fb_i32 value) {
-    if (into != nullptr) {
-      into[kFbNatural[place]] = static_cast<fb_i16>(value);
-    }
+    into[kFbNatural[place]] = static_cast<fb_i16>(value);
   }
   FB_DEVICE void flawed() {}
   FB_DEVICE bool finish() {
@@ -269,21 +273,30 @@ FB_DEVICE fb_u32 fb_decode_chunk(const fb_scan& scan, const fb_table* tables, fb
     const bool is_dc = k == 0;
     const fb_table& table = tables[is_dc ? of.dc : of.ac];
     FbEntry code = {table.entries[in.bits >> (64 - kFbLook)]};
-    if (code.code == 0) {
-      code = fb_long_entry(table, scan.codes[is_dc ? of.dc : of.ac], in.bits, is_dc);
+    // Not past the last place, where another block's codes begin, nor the chunk's end, where all
+    // threads must stop at the same code.
+    const fb_u32 far = k + code.stride_advance();
+    if (code.stride() != 0 && far < 64 && in.position + code.stride() <= in.limit && !is_dc &&
+        !sink.wants()) {
+      in.drop(code.stride());
+      k = code.stride_ends() ? kFbEndOfBlock : far;
+    } else {
       if (code.code == 0) {
-        sink.flawed();
-        in.drop(1);
-        continue;
+        code = fb_long_entry(table, scan.codes[is_dc ? of.dc : of.ac], in.bits, is_dc);
+        if (code.code == 0) {
+          sink.flawed();
+          in.drop(1);
+          continue;
+        }
       }
+      k = code.advance() == 0 ? kFbEndOfBlock : k + code.advance();
+      if (is_dc) {
+        sink.first(of.component, fb_value(in.bits, code.length(), code.size()));
+      } else if (sink.wants() && code.size() > 0 && k <= 64) {
+        sink.other(k - 1, fb_value(in.bits, code.length(), code.size()));
+      }
+      in.drop(code.total());
     }
-    k += code.advance();
-    if (is_dc) {
-      sink.first(of.component, fb_value(in.bits, code.length(), code.size()));
-    } else if (Sink::kTakesValues && code.size() > 0 && k <= 64) {
-      sink.other(k - 1, fb_value(in.bits, code.length(), code.size()));
-    }
-    in.drop(code.total());
     if (k >= 64) {
       if (k > 64 && k < kFbEndOfBlock) {
         sink.flawed();
@@ -316,7 +329,45 @@ FB_DEVICE const fb_scan& fb_scan_of_block(const fb_u8* blob, fb_u64 jobs) {
 
 FB_DEVICE fb_u32 fb_thread() { return blockIdx.x * kFbBlock + threadIdx.x; }
 
+// The thread's chunk; kFbNone for lanes that have none.
+FB_DEVICE fb_u32 fb_chunk_of_thread() {
+  const fb_u32 lane = fb_thread() % 32;
+  return lane < kFbLanes ? fb_thread() / 32 * kFbLanes + lane : kFbNone;
+}
+
 // Grids are (tiles of the largest, scans); `jobs` is the blob offset of the first fb_scan.
+
+// The code that 16 bits begin with, if it has at most kFbLook; 0 otherwise.
+FB_DEVICE FbEntry fb_find(const fb_codes& codes, fb_u32 top, bool is_dc) {
+  fb_u32 code = 0;
+  fb_u32 place = 0;
+  for (fb_u32 length = 1; length <= kFbLook; length++) {
+    const fb_u32 count = codes.counts[length - 1];
+    const fb_u32 bits = top >> (16 - length);
+    if (bits < code + count) {
+      return fb_entry(length, codes.symbols[place + bits - code], is_dc);
+    }
+    code = (code + count) << 1;
+    place += count;
+  }
+  return {0};
+}
+
+// Adds the stride to the entry for `top`.
+FB_DEVICE fb_u32 fb_with_stride(FbEntry entry, const fb_codes& codes, fb_u32 top) {
+  FbEntry next = entry;
+  fb_u32 length = 0;
+  fb_u32 advance = 0;
+  fb_u32 ends = 0;
+  while (next.code != 0 && length + next.total() <= kFbLook && ends == 0 &&
+         advance + next.advance() < 64) {
+    length += next.total();
+    advance += next.advance();
+    ends = next.advance() == 0 ? 1 : 0;
+    next = fb_find(codes, top << length & 0xffff, false);
+  }
+  return entry.code | length << 19 | advance << 23 | ends << 29;
+}
 
 // Makes tables ready; one thread an entry.
 extern "C" __global__ void __launch_bounds__(kFbBlock)
@@ -326,35 +377,31 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   const fb_u32 index = fb_thread() & ((1 << kFbLook) - 1);
   const fb_codes& codes = scan.codes[number];
   fb_table& table = reinterpret_cast<fb_table*>(scratch + scan.tables)[number];
-  const fb_u32 top = index << (16 - kFbLook);
   const bool is_dc = number < kFbTables / 2;
+  const fb_u32 top = index << (16 - kFbLook);
+  const FbEntry entry = fb_find(codes, top, is_dc);
+  table.entries[index] = is_dc ? entry.code : fb_with_stride(entry, codes, top);
+  if (index != 0) {
+    return;
+  }
   fb_u32 code = 0;
   fb_i32 place = 0;
-  FbEntry entry = {0};
   for (fb_u32 length = 1; length <= 16; length++) {
-    const fb_i32 offset = place - static_cast<fb_i32>(code);
+    table.offsets[length] = place - static_cast<fb_i32>(code);
     code += codes.counts[length - 1];
     place += codes.counts[length - 1];
-    const fb_u32 limit = code << (16 - length);
-    if (entry.code == 0 && length <= kFbLook && top < limit) {
-      const fb_i32 symbol = static_cast<fb_i32>(top >> (16 - length)) + offset;
-      entry = fb_entry(length, codes.symbols[symbol], is_dc);
-    }
-    if (index == 0) {
-      table.limits[length] = limit;
-      table.offsets[length] = offset;
-    }
+    table.limits[length] = code << (16 - length);
     code <<= 1;
   }
-  table.entries[index] = entry.code;
 }
 
 // Decodes every chunk as if a block began with it; one thread a chunk, here and below.
 extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_huffman_guess(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
   const fb_scan& scan = fb_scan_of_block(blob, jobs);
-  if (fb_thread() < scan.chunk_count) {
-    fb_count_chunk(scan, scratch, fb_thread(), 0);
+  const fb_u32 index = fb_chunk_of_thread();
+  if (index < scan.chunk_count) {
+    fb_count_chunk(scan, scratch, index, 0);
   }
 }
 
@@ -363,7 +410,7 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
 extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_huffman_settle(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
   const fb_scan& scan = fb_scan_of_block(blob, jobs);
-  const fb_u32 index = fb_thread();
+  const fb_u32 index = fb_chunk_of_thread();
   if (index == 0 || index >= scan.chunk_count) {
     return;
   }
@@ -421,7 +468,7 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
 extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_huffman_write(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
   const fb_scan& scan = fb_scan_of_block(blob, jobs);
-  const fb_u32 index = fb_thread();
+  const fb_u32 index = fb_chunk_of_thread();
   if (index >= scan.chunk_count || *reinterpret_cast<const fb_u32*>(scratch + scan.status) == 0) {
     return;
   }

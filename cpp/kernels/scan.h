@@ -7,6 +7,9 @@
 
 #include "render.h"
 
+// Lanes of a warp that decode. Each goes its own way, and takes the others along: there are too few
+// chunks to fill a GPU, so more warps of fewer lanes are done sooner.
+constexpr fb_u32 kFbLanes = 8;
 // Bits by which codes are looked up.
 constexpr fb_u32 kFbLook = 10;
 constexpr fb_u32 kFbMostBlocks = 10;  // of an MCU

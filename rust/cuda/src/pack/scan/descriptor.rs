@@ -4,6 +4,8 @@ use super::header::{MOST_BLOCKS, TABLES};
 use std::mem::offset_of;
 use zerocopy::{Immutable, IntoBytes};
 
+/// Lanes of a warp of 32 that decode.
+pub(super) const LANES: u32 = 8;
 /// Bits by which codes are looked up.
 pub(super) const LOOK: u32 = 10;
 /// Bytes of a `fb_table`.

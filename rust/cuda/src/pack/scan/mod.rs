@@ -16,7 +16,7 @@ pub use header::Scan;
 
 use super::blob::Blob;
 use super::{Kernel, Launch, Packed, blocks};
-use descriptor::{CHUNK_BYTES, LOOK, TABLE_BYTES};
+use descriptor::{CHUNK_BYTES, LANES, LOOK, TABLE_BYTES};
 use forebay_core::{Size, ports};
 use header::TABLES;
 use std::ops::RangeInclusive;
@@ -28,6 +28,8 @@ const ROUNDS: usize = 8;
 const CHUNK_BLOCKS: usize = 48;
 /// Bytes of a chunk.
 const CHUNK: RangeInclusive<usize> = 256..=8192;
+/// Threads of a warp.
+const WARP: u32 = 32;
 /// Bytes that are read at once.
 const WORD: usize = 4;
 /// Parts of the scratch begin at multiples of this.
@@ -209,6 +211,7 @@ pub fn pack_scans(
         tiles: threads.div_ceil(super::BLOCK_THREADS),
     };
     let chunks = scans.iter().map(|scan| scan.chunk_count).max().unwrap_or(0);
+    let chunks = chunks.div_ceil(LANES) * WARP;
     let mut launches = vec![
         launch(Kernel::HuffmanTables, number_of(TABLES) << LOOK),
         launch(Kernel::HuffmanGuess, chunks),
