@@ -274,6 +274,8 @@ pub struct Engines {
     pub submits: usize,
     /// Jobs of one submit that keep it busy.
     pub jobs: usize,
+    /// With so many a submit need not wait for more.
+    pub enough: usize,
     /// Fewer than these are left to others.
     pub least: usize,
     /// Cost of one submit beyond which it gets no more jobs.

@@ -3,6 +3,7 @@
 //! A schema lists the leaves of the tree by path (`"image"`, `"cameras.front.image"`); records
 //! hold one value per leaf, in the schema's order, so no path is looked up per sample.
 
+use crate::ports::HostBuffer;
 use crate::{DType, Layout};
 use std::sync::Arc;
 
@@ -79,12 +80,57 @@ pub struct Schema {
 
 /// Encoded bytes, shared without copying.
 #[derive(Clone)]
-pub struct Bytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
+pub struct Bytes(Arc<dyn Owner>);
+
+trait Owner: Send + Sync {
+    fn bytes(&self) -> &[u8];
+
+    fn memory(&self) -> Option<&dyn HostBuffer>;
+}
+
+struct Owned<T>(T);
+
+impl<T: AsRef<[u8]> + Send + Sync> Owner for Owned<T> {
+    fn bytes(&self) -> &[u8] {
+        self.0.as_ref()
+    }
+
+    fn memory(&self) -> Option<&dyn HostBuffer> {
+        None
+    }
+}
+
+/// The first bytes of a buffer.
+struct Lent(Box<dyn HostBuffer>, usize);
+
+impl Owner for Lent {
+    fn bytes(&self) -> &[u8] {
+        &self.0.bytes()[..self.1]
+    }
+
+    fn memory(&self) -> Option<&dyn HostBuffer> {
+        Some(&*self.0)
+    }
+}
 
 impl Bytes {
     /// Takes ownership of anything that holds bytes.
     pub fn new(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(owner))
+        Self(Arc::new(Owned(owner)))
+    }
+
+    /// The first `len` bytes of memory that was lent.
+    ///
+    /// # Panics
+    /// If it has fewer.
+    pub fn lent(memory: Box<dyn HostBuffer>, len: usize) -> Self {
+        assert!(len <= memory.bytes().len(), "{len} bytes of {}", memory.bytes().len());
+        Self(Arc::new(Lent(memory, len)))
+    }
+
+    /// The memory that begins with these bytes, if it was lent.
+    pub fn memory(&self) -> Option<&dyn HostBuffer> {
+        self.0.memory()
     }
 }
 
@@ -92,7 +138,7 @@ impl std::ops::Deref for Bytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        (*self.0).as_ref()
+        self.0.bytes()
     }
 }
 

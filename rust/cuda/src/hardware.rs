@@ -261,6 +261,7 @@ impl Decoder for HardwareDecoder {
         Some(ports::Engines {
             submits: 1,
             jobs: GROUP,
+            enough: LEAST,
             least: LEAST,
             cost: GROUP_COST,
             busy: true,

@@ -44,11 +44,8 @@ impl Kernels {
                 block: [BLOCK_THREADS, 1, 1],
                 shared_bytes: 0,
             };
-            let arguments = [
-                Argument::new(&blob),
-                Argument::new(&scratch),
-                Argument::new(&launch.jobs_offset),
-            ];
+            let arguments =
+                [Argument::new(&blob), Argument::new(&scratch), Argument::new(&launch.jobs_offset)];
             // SAFETY: the kernels' parameters are three 64-bit numbers; `pack` checked that they
             // stay inside what the caller vouches for.
             unsafe { self.function(launch.kernel).launch(stream, grid, &arguments) }?;

@@ -3,7 +3,7 @@
 //! One build serves every machine: nothing of CUDA is linked, and nothing is loaded before
 //! somebody asks for a device. To read: [`find`] (where libraries lie), [`driver`], [`nvrtc`] and
 //! [`cache`] (kernels), [`nvjpeg`], [`report`]; then [`pack`] (plans as the kernels read them),
-//! `pool`, `lent` and `pixels` (memory), `hardware` and `decoder` (the JPEG engines and the cores as decoders), `renderer`,
+//! `pool`, `lent`, `pixels` and `upload` (memory), `hardware` and `decoder` (the JPEG engines and the cores as decoders), `renderer`,
 //! `backend` (all of it on one device).
 //!
 //! **Invariants**
@@ -31,6 +31,7 @@ mod pixels;
 mod pool;
 mod renderer;
 pub mod report;
+mod upload;
 
 pub use backend::{Backend, Options};
 pub use decoder::CudaDecoder;

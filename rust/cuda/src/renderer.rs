@@ -8,11 +8,12 @@ use crate::driver::{Device, DeviceBuffer, Event, PinnedBuffer, Stream, Wait, fil
 use crate::kernels::Kernels;
 use crate::lent::Lent;
 use crate::pack::{self, Packed, Plane, RenderItem, Source};
-use crate::pixels::{ALIGN, DevicePixels, ForeignPixels, PinnedRange};
+use crate::pixels::{DevicePixels, ForeignPixels};
 use crate::pool::{Loan, Pool};
+use crate::upload::Pieces;
 use forebay_core::ports::{
-    Blocks, Fault, HostBuffer, HostCoefficients, HostPixels, Pixels, RenderJob, RenderReport,
-    RenderSink, Rendered, Renderer, SlotMemory, Stage,
+    Blocks, Fault, HostCoefficients, HostPixels, Pixels, RenderJob, RenderReport, RenderSink,
+    Rendered, Renderer, SlotMemory, Stage,
 };
 use forebay_core::{ErrorKind, HasKind, Region, Size};
 use std::collections::HashSet;
@@ -42,7 +43,7 @@ struct Gathered {
     device: Vec<Arc<Loan<DeviceBuffer>>>,
     decoded: Vec<Arc<Event>>,
     /// What decoders on the host wrote.
-    pieces: Vec<Piece>,
+    pieces: Pieces,
 }
 
 /// Where a job's pixels are, before those of the host are copied.
@@ -86,7 +87,7 @@ impl CudaRenderer {
         let _current = self.device.enter()?;
         let mut outcomes = vec![Ok(()); jobs.len()];
         let gathered = self.gather(jobs, &mut outcomes)?;
-        let uploads = Uploads::new(&gathered.pieces);
+        let uploads = gathered.pieces.uploads();
         let uploaded = self.scratch.loan(uploads.bytes)?;
         let planes = self.scratch.loan(Sources::plane_bytes(&gathered.places))?;
         let addresses = uploads.addresses(uploaded.pointer());
@@ -105,10 +106,8 @@ impl CudaRenderer {
         let done = Arc::new(Event::new(&self.device, Wait::Block)?);
         let enqueued = || -> Result<(), Error> {
             let copied = Event::new(&self.device, Wait::Block)?;
-            for copy in &uploads.copies {
-                // SAFETY: the pinned memory and `uploaded` are kept, unwritten, until `done`.
-                unsafe { uploaded.upload(copy.to, copy.bytes(), &self.upload) }?;
-            }
+            // SAFETY: the pinned memory and `uploaded` are kept, unwritten, until `done`.
+            unsafe { uploads.enqueue(&uploaded, &self.upload) }?;
             // SAFETY: as above.
             unsafe { tables.upload(0, &blob.bytes()[..packed.blob.len()], &self.upload) }?;
             copied.record(&self.upload)?;
@@ -132,8 +131,8 @@ impl CudaRenderer {
         device
             .chain([&uploaded, &planes, &tables, &scratch])
             .for_each(|memory| memory.use_until(&done));
-        let pinned = uploads.copies.iter().map(|copy| &**copy.chunk);
-        pinned.chain([&blob]).for_each(|memory| memory.use_until(&done));
+        uploads.use_until(&done);
+        blob.use_until(&done);
         Ok(outcomes)
     }
 
@@ -168,11 +167,11 @@ impl CudaRenderer {
         for (job, outcome) in jobs.iter().zip(outcomes) {
             let place = match &job.pixels {
                 Pixels::Host(HostPixels { region, channels, rows }) => {
-                    let piece = self.to_upload(&**rows, &mut gathered)?;
+                    let piece = gathered.pieces.add(&**rows, rows.bytes(), &self.staging)?;
                     Ok(Place::Upload { piece, region: *region, channels: *channels })
                 }
                 Pixels::Coefficients(HostCoefficients { size, components, memory }) => {
-                    let piece = self.to_upload(&**memory, &mut gathered)?;
+                    let piece = gathered.pieces.add(&**memory, memory.bytes(), &self.staging)?;
                     Ok(Place::Blocks { piece, size: *size, components: components.clone() })
                 }
                 Pixels::Device(pixels) => match pixels.downcast_ref::<DevicePixels>() {
@@ -196,20 +195,6 @@ impl CudaRenderer {
             gathered.places.push(place.ok());
         }
         Ok(gathered)
-    }
-
-    /// Plans the copy of a decoder's memory; the number of the piece.
-    fn to_upload(&self, memory: &dyn HostBuffer, gathered: &mut Gathered) -> Result<usize, Error> {
-        let bytes = memory.bytes();
-        let (chunk, from) = if let Some(pinned) = memory.as_any().downcast_ref::<PinnedRange>() {
-            (Arc::clone(&pinned.chunk), pinned.offset)
-        } else {
-            let mut memory = self.staging.loan(bytes.len())?;
-            memory.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-            (Arc::new(memory), 0)
-        };
-        gathered.pieces.push(Piece { chunk, from, bytes: bytes.len() });
-        Ok(gathered.pieces.len() - 1)
     }
 
     /// Puts the batch into the streams, in parts if there is no memory for all of it at once; the
@@ -269,70 +254,6 @@ impl Sources {
                 (laid.source, Some(laid.blocks))
             }
         }
-    }
-}
-
-/// An image's bytes in page-locked memory.
-struct Piece {
-    chunk: Arc<Loan<PinnedBuffer>>,
-    from: usize,
-    bytes: usize,
-}
-
-/// How pieces come into one buffer on the device: neighbours by one copy.
-struct Uploads<'a> {
-    copies: Vec<Upload<'a>>,
-    /// Offset of each piece in the buffer.
-    offsets: Vec<usize>,
-    /// Length of the buffer.
-    bytes: usize,
-}
-
-struct Upload<'a> {
-    chunk: &'a Arc<Loan<PinnedBuffer>>,
-    from: usize,
-    end: usize,
-    to: usize,
-}
-
-impl<'a> Uploads<'a> {
-    fn new(pieces: &'a [Piece]) -> Self {
-        let mut order: Vec<usize> = (0..pieces.len()).collect();
-        order.sort_unstable_by_key(|&piece| {
-            (Arc::as_ptr(&pieces[piece].chunk).addr(), pieces[piece].from)
-        });
-        let mut uploads = Self { copies: Vec::new(), offsets: vec![0; pieces.len()], bytes: 0 };
-        for place in order {
-            let Piece { chunk, from, bytes } = &pieces[place];
-            let (from, end) = (*from, from + bytes);
-            match uploads.copies.last_mut() {
-                Some(last)
-                    if Arc::ptr_eq(last.chunk, chunk)
-                        && last.end.next_multiple_of(ALIGN) == from =>
-                {
-                    last.end = end;
-                }
-                _ => uploads.copies.push(Upload { chunk, from, end, to: uploads.bytes }),
-            }
-            let last = uploads.copies.last().expect("just pushed or extended");
-            uploads.offsets[place] = last.to + from - last.from;
-            uploads.bytes = (last.to + end - last.from).next_multiple_of(ALIGN);
-        }
-        uploads
-    }
-
-    fn addresses(&self, buffer: u64) -> Vec<u64> {
-        self.offsets.iter().map(|&offset| buffer + offset as u64).collect()
-    }
-}
-
-impl Upload<'_> {
-    /// Pieces that nobody writes any more, and the gaps between them, which nobody has.
-    fn bytes(&self) -> &[u8] {
-        let start = self.chunk.pointer().as_ptr();
-        // SAFETY: the range lies in the chunk, which is initialised; whoever wrote to it has
-        // handed it in.
-        unsafe { std::slice::from_raw_parts(start.add(self.from), self.end - self.from) }
     }
 }
 

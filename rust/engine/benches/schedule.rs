@@ -19,6 +19,7 @@ use forebay_core::{
 };
 use forebay_engine::testing::BatchRenderer;
 use forebay_engine::{EngineConfig, FeedConfig, Next, Parts, Pipeline};
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -150,12 +151,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut number = |default| numbers.next().unwrap_or(default);
     let (workers, depth, cores) = (number(15), number(3), number(1));
 
-    let dealing = Dealing {
-        batch_size: BATCH as u64,
-        rank: 0,
-        world_size: 1,
-        last_batch: LastBatch::Drop,
-    };
+    let dealing =
+        Dealing { batch_size: BATCH as u64, rank: 0, world_size: 1, last_batch: LastBatch::Drop };
     let feed = FeedConfig::Ordered { seed: 0, shuffle: true, dealing };
     let read_ahead = 8 * (workers + 4);
     let config = EngineConfig { workers, depth, read_ahead, ..EngineConfig::new(feed) };
@@ -167,17 +164,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         layout: Layout::Contiguous,
         on_device: false,
     };
-    let engines =
-        Engines { submits: 1, jobs: 64, least: 16, cost: Cost(4_000_000), busy: true };
-    let sleeper = |name, times, engines| -> Arc<dyn Decoder> {
-        Arc::new(Sleeper { name, times, engines })
-    };
+    let cost = Cost(4_000_000);
+    let engines = Engines { submits: 1, jobs: 64, enough: 16, least: 16, cost, busy: true };
+    let sleeper =
+        |name, times, engines| -> Arc<dyn Decoder> { Arc::new(Sleeper { name, times, engines }) };
     let mut decoders = vec![
         sleeper("threads", [Duration::ZERO, THREAD], None),
         sleeper("engines", [Duration::ZERO, ENGINE], Some(engines)),
     ];
     if cores > 0 {
-        let engines = Engines { least: 4, busy: false, ..engines };
+        let engines = Engines { jobs: 256, enough: 64, least: 4, busy: false, ..engines };
         decoders.push(sleeper("cores", CORES, Some(engines)));
     }
     let parts = Parts {
@@ -203,10 +199,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let elapsed = started.elapsed().as_secs_f64();
-    println!("{:.0} images/s", images as f64 / elapsed);
+    let mut out = std::io::stdout();
+    writeln!(out, "{:.0} images/s", images as f64 / elapsed)?;
     for (name, stage) in pipeline.stats().decoders {
         let rate = stage.count as f64 / elapsed;
-        println!("{name}: {rate:.0} images/s, {:.2} busy", stage.seconds / elapsed);
+        writeln!(out, "{name}: {rate:.0} images/s, {:.2} busy", stage.seconds / elapsed)?;
     }
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! Which images go to engines, and which to threads.
 //!
 //! **Rules**
-//! - A submit holds images of one kind, of several batches. It waits until it is half full or
-//!   nothing more of its first batch is on the way.
+//! - A submit holds images of one kind, of several batches. It waits for enough of them
+//!   unless nothing more of its first batch is on the way.
+//! - Decoders that keep a thread busy leave half a submit to those that let it sleep, as long as these
+//!   are free or more is on the way: the thread has other work.
 //! - Threads leave a full submit to every decoder with engines: one that took the image at hand would
 //!   not prepare others meanwhile, of which engines decode a dozen in that time.
 //! - When nothing more is on the way, a thread takes an image if it is done with it sooner than
@@ -41,6 +43,8 @@ pub(crate) struct Group {
     pub(crate) is_full: bool,
     /// No thread can decode some of them.
     is_theirs: bool,
+    /// No engines that let their thread sleep can.
+    is_for_busy_ones: bool,
 }
 
 impl Group {
@@ -67,6 +71,7 @@ pub(crate) fn choose(
                 continue;
             };
             group.is_theirs |= task.ways.thread.is_none();
+            group.is_for_busy_ones |= task.ways.is_for_busy_ones();
             group.images.push((number, place));
             cost += way.cost;
             group.is_full = group.images.len() >= engines.jobs || cost >= engines.cost.0;
@@ -84,37 +89,68 @@ impl State {
         &self,
         run: &Run,
         decoder: usize,
-        engines: &Engines,
+        backends: &Backends,
         budget: &Budget,
     ) -> Option<Group> {
+        let engines = backends.engines[decoder].as_ref()?;
         for first in 0..run.batches.len() {
             let Some(kind) = most_frequent_kind(&run.batches[first], decoder) else {
                 continue;
             };
             let group = choose(run, first, decoder, kind, engines);
-            let waits = 2 * group.images.len() < engines.jobs && !group.is_full;
+            let waits = group.images.len() < engines.enough && !group.is_full;
             if waits && self.more_to_decode(run, first, budget) {
                 return None;
             }
-            if group.is_worth_it(engines) {
+            let may_begin =
+                group.is_for_busy_ones || self.may_begin(run, engines, backends, budget);
+            if may_begin && group.is_worth_it(engines) {
                 return Some(group);
             }
         }
         None
     }
 
+    /// Whether engines had better begin than leave images to others.
+    fn may_begin(
+        &self,
+        run: &Run,
+        engines: &Engines,
+        backends: &Backends,
+        budget: &Budget,
+    ) -> bool {
+        let asleep = || {
+            let all = backends.engines.iter().zip(&self.submits);
+            let all = all.filter_map(|(engines, submits)| Some((engines.as_ref()?, *submits)));
+            all.filter(|(engines, _)| !engines.busy)
+        };
+        let left: usize = asleep().map(|(engines, _)| engines.jobs / 2).sum();
+        let are_taken = || asleep().all(|(engines, submits)| submits >= engines.submits);
+        !engines.busy
+            || waiting(run).images > left as u64
+            || (are_taken() && !self.more_on_the_way(run, budget))
+    }
+
+    fn more_on_the_way(&self, run: &Run, budget: &Budget) -> bool {
+        (0..run.batches.len()).any(|at| self.more_to_decode(run, at, budget))
+    }
+
     /// Whether a submit to engines may be about to start; true more often than it is.
     pub(crate) fn engines_have_work(&self, backends: &Backends, budget: &Budget) -> bool {
         let Some(run) = &self.run else { return false };
+        let waiting = waiting(run);
         let decoders = backends.engines.iter().zip(&self.submits);
         let is_idle = |(engines, submits): (&Option<Engines>, &usize)| {
-            engines.is_some_and(|engines| *submits < engines.submits)
+            engines.is_some_and(|engines| {
+                let begins = || self.may_begin(run, &engines, backends, budget);
+                *submits < engines.submits && (waiting.for_busy_ones > 0 || begins())
+            })
         };
         let Some(first) = run.batches.iter().position(|batch| batch.for_engines.images > 0) else {
             return false;
         };
         decoders.into_iter().any(is_idle)
-            && (waiting(run).weight >= SUBMIT / 2 || !self.more_to_decode(run, first, budget))
+            && (waiting.weight >= SUBMIT / 4 || !self.more_to_decode(run, first, budget))
     }
 
     /// Whether a thread had better decode an image than wait until engines do.
@@ -134,7 +170,7 @@ impl State {
         if waiting.weight > SUBMIT * task.ways.engines.len() as u64 {
             return true;
         }
-        if (0..run.batches.len()).any(|at| self.more_to_decode(run, at, budget)) {
+        if self.more_on_the_way(run, budget) {
             return false;
         }
         let engines = || task.ways.engines.iter();

@@ -1,8 +1,8 @@
 //! From a record to the work that its images need: probe, plan, route.
 
 use crate::assembly::{DecodeTask, FieldInfo};
-use crate::config::Shares;
 use crate::budget::Permit;
+use crate::config::Shares;
 use crate::pipeline::Parts;
 use crate::route::Ways;
 use crate::stats::StageStats;

@@ -22,6 +22,8 @@ pub(crate) struct Way {
     pub(crate) footprint: u64,
     /// Images of different kinds do not go into one submit.
     pub(crate) kind: u64,
+    /// The decoder's engines let their thread sleep.
+    pub(crate) sleeps: bool,
 }
 
 /// Where an image may be decoded; there is at least one way.
@@ -50,22 +52,21 @@ impl Ways {
         let way = |(decoder, port): (usize, &Arc<dyn Decoder>)| {
             let cost = port.cost(meta, region)?.0;
             let (footprint, kind) = (port.footprint(meta, region), port.kind(meta));
-            Some(Way { decoder, cost, footprint, kind })
+            let sleeps = port.engines().is_some_and(|engines| !engines.busy);
+            Some(Way { decoder, cost, footprint, kind, sleeps })
         };
         let class = |engines: bool| {
             let all = decoders.iter().enumerate();
             all.filter(move |(_, port)| port.engines().is_some() == engines).filter_map(way)
         };
-        let thread = class(false).min_by_key(|way| way.cost);
+        let mut thread = class(false).min_by_key(|way| way.cost);
         let mut engines: Vec<Way> = class(true).collect();
         if let Some(shares) = shares
             && thread.is_some()
         {
             let chosen = shares.decoder(place(number));
             engines.retain(|way| Some(way.decoder) == chosen);
-            if !engines.is_empty() {
-                return Self { thread: None, engines, weight: 0 };
-            }
+            thread = thread.filter(|_| engines.is_empty());
         }
         let weights = engines.iter().filter_map(|way| {
             let full = decoders[way.decoder].engines()?;
@@ -74,6 +75,11 @@ impl Ways {
         });
         let weight = weights.sum::<u64>() / engines.len().max(1) as u64;
         Self { thread, engines, weight }
+    }
+
+    /// Whether only engines that keep a thread busy may have it, of all engines.
+    pub(crate) fn is_for_busy_ones(&self) -> bool {
+        !self.engines.is_empty() && !self.engines.iter().any(|way| way.sleeps)
     }
 
     /// Of the engines that are quickest with it.
@@ -129,8 +135,12 @@ mod tests {
 
     #[test]
     fn advantages_order_images_from_threads_only_to_engines_only() {
-        let way = |cost| Some(Way { decoder: 0, cost, footprint: 0, kind: 0 });
-        let ways = |thread, engine: Option<Way>| Ways { thread, engines: Vec::from_iter(engine), weight: 0 };
+        let way = |cost| Some(Way { decoder: 0, cost, footprint: 0, kind: 0, sleeps: false });
+        let ways = |thread, engine: Option<Way>| Ways {
+            thread,
+            engines: Vec::from_iter(engine),
+            weight: 0,
+        };
         let ordered = [
             ways(way(9), None),
             ways(way(0), way(50)),

@@ -117,7 +117,8 @@ impl State {
             return None;
         }
         // A batch's renders take as long as some images in an engine, which would wait.
-        let waits = role == Role::Engine && run.batches.iter().any(has_engine_work);
+        let alone = backends.waiting_threads() == 0;
+        let waits = alone && role == Role::Engine && run.batches.iter().any(has_engine_work);
         let mut job = None;
         if !waits {
             job = numbers.clone().find_map(|at| self.pick_render(run, at, backends, budget));
@@ -236,7 +237,7 @@ impl State {
             if !takes || self.submits[decoder] >= engines.submits {
                 continue;
             }
-            if let Some(group) = self.engine_group(run, decoder, engines, budget) {
+            if let Some(group) = self.engine_group(run, decoder, backends, budget) {
                 return self.start_engine_decodes(run, decoder, &group, budget);
             }
         }

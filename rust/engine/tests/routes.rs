@@ -5,8 +5,8 @@ mod common;
 
 use common::{Setup, engines};
 use forebay_core::ports::{Cost, Engines};
-use forebay_engine::{OnError, Shares};
 use forebay_engine::testing::{Bad, FakeDecoder, Pace, PixelRoute};
+use forebay_engine::{OnError, Shares};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -87,6 +87,45 @@ fn few_images_are_left_to_threads() {
     let (setup, [threads, engine]) = both(200, decoder(Some(engines(1_000))));
     setup.epoch(0);
     assert_eq!((count(&threads.decoded), count(&engine.decoded)), (600, 0));
+}
+
+/// Batches of four records of three images, a decoder on threads, one whose engines keep a thread
+/// busy, and one whose engines let it sleep.
+fn three(len: u64, workers: usize) -> (Setup, [Arc<FakeDecoder>; 3]) {
+    let asleep = Engines { busy: false, ..engines(4) };
+    let decoders = [decoder(None), decoder(Some(engines(4))), decoder(Some(asleep))].map(Arc::new);
+    let mut setup = Setup::new(len).workers(workers);
+    setup.decoders = decoders.iter().map(|decoder| Arc::clone(decoder) as _).collect();
+    (setup, decoders)
+}
+
+#[test]
+fn engines_of_both_kinds_and_threads_end_every_epoch() {
+    for workers in [0, 1, 2, 5] {
+        for parts in [None, Some([0.0, 1.0]), Some([0.0, 0.5]), Some([0.3, 0.4])] {
+            let (mut setup, decoders) = three(101, workers);
+            setup.config.shares =
+                parts.map(|[busy, asleep]| Shares { parts: [0.0, busy, asleep, 0.0] });
+            assert_eq!(setup.epoch(0), Setup::new(101).epoch(0), "ORD-1");
+            let all: usize = decoders.iter().map(|decoder| count(&decoder.decoded)).sum();
+            assert_eq!(all, 3 * 101, "{workers} workers, {parts:?}");
+            if parts == Some([0.0, 1.0]) {
+                assert_eq!(count(&decoders[2].decoded), all);
+            }
+        }
+    }
+}
+
+#[test]
+fn engines_that_let_their_thread_sleep_come_first() {
+    let (mut setup, [threads, busy, _]) = three(400, 2);
+    let all = Engines { busy: false, enough: 4, least: 1, ..engines(1_000) };
+    let asleep = FakeDecoder { engines: Some(all), ..FakeDecoder::new(PixelRoute::Host) };
+    let asleep = Arc::new(asleep);
+    setup.decoders[2] = Arc::clone(&asleep) as _;
+    setup.epoch(0);
+    let [threads, busy, asleep] = [threads, busy, asleep].map(|it| count(&it.decoded));
+    assert!(asleep > 900, "{asleep} asleep, {busy} busy and {threads} by threads");
 }
 
 #[test]

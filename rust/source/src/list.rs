@@ -4,7 +4,7 @@ use crate::read::read_file_if;
 use crate::{Error, Names};
 use forebay_core::ports::{Fault, Heap, HostMemory, RecordSink, Request, Source, Stage};
 use forebay_core::state::Fingerprint;
-use forebay_core::{Bytes, DType, Field, Record, Schema, Value};
+use forebay_core::{DType, Field, Record, Schema, Value};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ impl FileList {
         let Some(bytes) = read_file_if(&self.path(index), &*self.memory, admit)? else {
             return Ok(None);
         };
-        let mut values = vec![Value::Encoded(Bytes::new(bytes))];
+        let mut values = vec![Value::Encoded(bytes)];
         if let Some(labels) = &self.labels {
             let item = labels.item_bytes();
             values

@@ -1,6 +1,7 @@
 //! Reading one file whole.
 
-use forebay_core::ports::{Fault, Heap, HostBuffer, HostMemory, Stage};
+use forebay_core::Bytes;
+use forebay_core::ports::{Fault, Heap, HostMemory, Stage};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -14,7 +15,7 @@ const MAX_FILE_BYTES: u64 = 1 << 31;
 /// A fault at stage read: no such file, a folder, no permission, too large, an I/O error.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, Fault> {
     let file = read_file_if(path, &Heap, |_| true)?.expect("everything was admitted");
-    Ok(file.as_ref().to_vec())
+    Ok(file.to_vec())
 }
 
 /// As [`read_file`], into `memory`, if `admit` says so to the file's size; else `None`.
@@ -22,28 +23,15 @@ pub(crate) fn read_file_if(
     path: &Path,
     memory: &dyn HostMemory,
     admit: impl FnOnce(u64) -> bool,
-) -> Result<Option<File>, Fault> {
+) -> Result<Option<Bytes>, Fault> {
     read(path, memory, admit).map_err(|error| Fault::new(Stage::Read, reason(&error)))
-}
-
-/// A file's bytes.
-#[derive(Debug)]
-pub(crate) struct File {
-    memory: Box<dyn HostBuffer>,
-    len: usize,
-}
-
-impl AsRef<[u8]> for File {
-    fn as_ref(&self) -> &[u8] {
-        &self.memory.bytes()[..self.len]
-    }
 }
 
 fn read(
     path: &Path,
     memory: &dyn HostMemory,
     admit: impl FnOnce(u64) -> bool,
-) -> io::Result<Option<File>> {
+) -> io::Result<Option<Bytes>> {
     // What cannot be opened without waiting (a pipe) is no image file: say so before opening it.
     let kind = std::fs::metadata(path)?;
     if kind.is_dir() {
@@ -74,7 +62,7 @@ fn read(
         }
     }
     // The file shrank meanwhile; the decoder will say what is missing.
-    Ok(Some(File { memory, len: filled }))
+    Ok(Some(Bytes::lent(memory, filled)))
 }
 
 fn reason(error: &io::Error) -> String {

@@ -11,7 +11,9 @@ use codec::{Encoding, Numbers, OF_COLOUR, copy_plan, jpeg_of, random_region};
 use common::{oracle, slot_bytes};
 use forebay_codec::{Pixels as Input, probe, render_into};
 use forebay_core::{ImagePlan, Limits, Region, Size};
-use forebay_cuda::pack::{Kernel, RenderItem, Scan, ScanItem, ScanScratch, lay_out, pack, pack_scans};
+use forebay_cuda::pack::{
+    Kernel, RenderItem, Scan, ScanItem, ScanScratch, lay_out, pack, pack_scans,
+};
 use forebay_kernel_tests::{run, run_in, scratch};
 use turbojpeg_sys as tj;
 
@@ -123,7 +125,7 @@ fn regions_of_large_images_equal_libjpeg() {
     for subsampling in OF_COLOUR {
         for quality in [10, 75, 100] {
             for optimise in [false, true] {
-                let encoding = Encoding { subsampling, quality, optimise, ..Encoding::default() };
+                let encoding = Encoding { subsampling, optimise, quality, ..Encoding::default() };
                 let file = jpeg_of(size, 7, encoding);
                 let mut regions = vec![Region::whole(size)];
                 regions.extend((0..3).map(|_| random_region(&mut numbers, size)));
@@ -159,7 +161,8 @@ fn damaged_files_are_left_to_others_or_equal_theirs() {
         let encoding = Encoding { subsampling, quality, ..Encoding::default() };
         let mut file = jpeg_of(size, round as u64, encoding);
         let data = scan_of(&file).unwrap().data();
-        let place = numbers.range(u32::try_from(data).unwrap(), u32::try_from(file.len() - 3).unwrap());
+        let place =
+            numbers.range(u32::try_from(data).unwrap(), u32::try_from(file.len() - 3).unwrap());
         let place = place as usize;
         match round % 5 {
             0 => file[place] = u8::try_from(numbers.range(0, 255)).unwrap(),

@@ -17,7 +17,8 @@ pub(crate) const STUCK: Duration = Duration::from_secs(60);
 
 /// One submit of `jobs` images at once.
 pub(crate) fn engines(jobs: usize) -> Engines {
-    Engines { submits: 1, jobs, least: jobs.div_ceil(4), cost: Cost(u64::MAX), busy: true }
+    let least = jobs.div_ceil(4);
+    Engines { submits: 1, jobs, enough: jobs, least, cost: Cost(u64::MAX), busy: true }
 }
 
 /// The parts that tests vary; the fields of each image are 8 x 8.

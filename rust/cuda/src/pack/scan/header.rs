@@ -93,8 +93,7 @@ impl Scan {
     ///
     /// `kind` is how the probe found the components to be sampled.
     pub fn parse(file: &[u8], kind: [Sampling; 3]) -> Option<Self> {
-        let none =
-            Component { id: 0, across: 0, down: 0, dc: 0, ac: 0, quantisation: [0; 64] };
+        let none = Component { id: 0, across: 0, down: 0, dc: 0, ac: 0, quantisation: [0; 64] };
         let mut seen = Seen {
             size: None,
             components: [none; 3],
@@ -161,9 +160,8 @@ impl Scan {
     }
 
     fn most(&self) -> (u32, u32) {
-        let most = |(across, down): (u32, u32), of: &Component| {
-            (across.max(of.across), down.max(of.down))
-        };
+        let most =
+            |(across, down): (u32, u32), of: &Component| (across.max(of.across), down.max(of.down));
         self.components.iter().fold((1, 1), most)
     }
 }

@@ -121,7 +121,8 @@ impl ScanItem<'_> {
     /// Numbers of the first wanted block and of the one behind the last, as the scan has them.
     fn wanted(&self, mcu_blocks: u32) -> (u32, u32) {
         let (of, blocks) = (&self.scan.components[0], &self.components[0]);
-        let mcu = |x: u32, y: u32| (y / of.down * self.scan.mcus_across() + x / of.across) * mcu_blocks;
+        let mcu =
+            |x: u32, y: u32| (y / of.down * self.scan.mcus_across() + x / of.across) * mcu_blocks;
         let last = mcu(blocks.x + blocks.across - 1, blocks.y + blocks.down - 1);
         (mcu(blocks.x, blocks.y), last + mcu_blocks)
     }
@@ -172,10 +173,10 @@ impl ScanItem<'_> {
             end,
             components: [component(0), component(1), component(2)],
             blocks,
-            codes: self.scan.codes.map(|codes| descriptor::Codes {
-                counts: codes.counts,
-                symbols: codes.symbols,
-            }),
+            codes: self
+                .scan
+                .codes
+                .map(|codes| descriptor::Codes { counts: codes.counts, symbols: codes.symbols }),
         }
     }
 }
