@@ -8,7 +8,11 @@ from .contest import Contestant, Row
 from .images import Images, repeated
 from .setup import Setup
 
-DECODERS: dict[str, Any] = {"hardware": {"hardware": 1.0}, "cpu": "cpu"}
+DECODERS: dict[str, Any] = {
+    "cuda": {"cuda": 1.0},
+    "hardware": {"hardware": 1.0},
+    "cpu": "cpu",
+}
 
 
 def own_rates(setup: Setup, recipe: str, images: Images, batch_size: int, dtype: str) -> Row:

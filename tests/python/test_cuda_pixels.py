@@ -1,13 +1,11 @@
 """PIX-3: batches on a GPU are the CPU's byte for byte, whoever decodes (T09, T17)."""
 
-import time
 from pathlib import Path
 
 import pytest
 import torch
 
 import forebay
-from conftest import HANG_S
 from forebay import transforms as T
 from images import jpeg, photo, png, smooth_jpeg, write_mixed
 
@@ -43,20 +41,9 @@ def assert_same(batches, expected):
         assert torch.equal(labels.cpu(), cpu_labels)
 
 
-def by_hardware(loader):
-    """How many images the JPEG engines have decoded so far."""
-    return loader.stats()["decoders"].get("hardware", {}).get("count", 0)
-
-
-def warmed(loader, engines):
-    """The loader at epoch 0, after its JPEG engines took part: they warm up on a thread."""
-    deadline = time.monotonic() + HANG_S
-    while engines and not by_hardware(loader):
-        assert time.monotonic() < deadline, "the engines decode nothing"
-        for _ in loader:
-            pass
-    loader.set_epoch(0)
-    return loader
+def decoded_by(loader, decoder):
+    """How many images it has decoded so far."""
+    return loader.stats()["decoders"].get(decoder, {}).get("count", 0)
 
 
 @pytest.fixture
@@ -74,20 +61,25 @@ def pair(make_loader, photos):
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize(("recipe", "dtype"), CASES)
-def test_every_recipe_gives_the_cpus_bytes(pair, engines, recipe, dtype, memory_format):
-    keywords = {"transforms": RECIPES[recipe], "dtype": dtype, "memory_format": memory_format}
-    loader, reference = pair(**keywords)
-    before = by_hardware(warmed(loader, engines))
+def test_every_recipe_gives_the_cpus_bytes(pair, recipe, dtype, memory_format):
+    loader, reference = pair(transforms=RECIPES[recipe], dtype=dtype, memory_format=memory_format)
     assert_same(loader, reference)
-    assert (by_hardware(loader) > before) == (engines > 0)
+    assert decoded_by(loader, "cuda") > 0
+
+
+@pytest.mark.parametrize("decoder", ["cuda", "hardware"])
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_decoder_gives_the_cpus_bytes(pair, engines, recipe, decoder):
+    loader, reference = pair(transforms=RECIPES[recipe], decoders={decoder: 1.0})
+    assert_same(loader, reference)
+    assert (decoded_by(loader, decoder) > 0) == (decoder == "cuda" or engines > 0)
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_decoding_by_the_cpu_gives_its_bytes(pair, recipe):
     loader, reference = pair(transforms=RECIPES[recipe], decoders="cpu")
     assert_same(loader, reference)
-    assert by_hardware(loader) == 0
-    assert "hardware" not in loader.describe()["decoders"]
+    assert loader.describe()["decoders"] == ["cpu"]
 
 
 @pytest.mark.parametrize("num_workers", [0, 1, 3])
@@ -101,19 +93,20 @@ def test_threads_and_batch_size_change_no_byte(pair, num_workers, batch_size):
 
 @pytest.mark.parametrize("kind", ["444", "422", "420"])
 def test_t17_an_image_has_the_same_bytes_in_any_batch_and_from_any_decoder(
-    make_loader, engines, tmp_path, kind
+    make_loader, tmp_path, kind
 ):
     source = forebay.FileList(write_mixed(tmp_path, 200, [kind]), labels=list(range(200)))
     keywords = {"transforms": [T.CenterCrop(61)], "shuffle": True}
     expected = torch.empty(200, 3, 61, 61, dtype=torch.uint8)
     for images, labels in make_loader(source, **keywords):
         expected[labels] = images
-    for batch_size in (16, 50):
-        loader = make_loader(source, batch_size=batch_size, device="cuda", **keywords)
-        warmed(loader, engines)
-        for _ in range(3):
-            for images, labels in loader:
-                assert torch.equal(images.cpu(), expected[labels.cpu()])
+    for decoders in (None, {"cuda": 1.0}, {"hardware": 1.0}, {"cuda": 0.5, "hardware": 0.5}):
+        for batch_size in (16, 50):
+            more = {"batch_size": batch_size, "decoders": decoders}
+            loader = make_loader(source, device="cuda", **more, **keywords)
+            for _ in range(2):
+                for images, labels in loader:
+                    assert torch.equal(images.cpu(), expected[labels.cpu()])
 
 
 def test_tiny_and_large_images(make_loader, tmp_path):
@@ -142,9 +135,10 @@ def damaged_scan(data):
     return data[:middle] + bytes(200) + data[middle + 200 :]
 
 
+@pytest.mark.parametrize("decoders", [None, {"cuda": 1.0}, {"hardware": 1.0}])
 @pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], damaged_scan])
 def test_t09_a_bad_file_changes_no_other_sample_of_its_batch(
-    make_loader, engines, tmp_path, damage
+    make_loader, tmp_path, damage, decoders
 ):
     paths = write_mixed(tmp_path, 64, ["420", "444", "420, low", "422"])
     keywords = {
@@ -156,7 +150,7 @@ def test_t09_a_bad_file_changes_no_other_sample_of_its_batch(
     expected, _ = next(iter(make_loader(forebay.FileList(paths), **keywords)))
     bad = Path(paths[100])
     bad.write_bytes(damage(bad.read_bytes()))
-    loader = warmed(make_loader(forebay.FileList(paths), device="cuda", **keywords), engines)
+    loader = make_loader(forebay.FileList(paths), device="cuda", decoders=decoders, **keywords)
     _, cpu_valid = next(iter(make_loader(forebay.FileList(paths), **keywords)))
     others = torch.arange(256) != 100
     for _ in range(3):

@@ -64,7 +64,8 @@ def test_shares_are_kept_and_change_nothing(make_loader, photos, engines, worker
     assert counts == {"cpu": 360}
     for keywords in (
         {"decoders": {"hardware": 1.0}},
-        {"decoders": {"hardware": 0.5}},
+        {"decoders": {"cuda": 1.0}},
+        {"decoders": {"cuda": 0.4, "hardware": 0.4}},
         {"decoders": {"cpu": 1}},
         {"deterministic": True},
     ):
@@ -74,6 +75,8 @@ def test_shares_are_kept_and_change_nothing(make_loader, photos, engines, worker
         assert counts == counts_again, "who decodes depends on nothing but the index"
         if keywords == {"decoders": {"hardware": 1.0}} and engines:
             assert counts["hardware"] > 180, "most are of a kind that they take"
+        if keywords == {"decoders": {"cuda": 1.0}}:
+            assert counts["cuda"] > 180
 
 
 def test_a_loader_pickles_with_its_device(make_loader):
