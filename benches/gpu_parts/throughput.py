@@ -46,7 +46,7 @@ def four_cores(setup: Setup) -> Row:
 
 
 def fewest_cores(setup: Setup) -> Row:
-    """The GPU's cores decode all that they can: images per CPU-second beside DALI at its best rate."""
+    """The GPU's cores decode all that they can: images per CPU-second beside DALI's best."""
     images = Images.photos(setup.data, setup.files)
     result, _ = _compared(setup, TRAIN, images, BATCH, SWEEP, dtype="float16", **FEWEST)
     return {"float16": result, "data": images.record()}

@@ -1,6 +1,6 @@
 // The thin shim by which the host's compiler compiles the kernels for tests: included before them
-// in place of device.h. Threads of a grid run one after the other, the last one first: they must not
-// depend on what those before have done.
+// in place of device.h. Threads of a grid run one after the other, the last one first: they must
+// not depend on what those before have done.
 #ifndef FOREBAY_KERNELS_HOST_H
 #define FOREBAY_KERNELS_HOST_H
 

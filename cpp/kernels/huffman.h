@@ -16,20 +16,20 @@
 #include "scan.h"
 
 // Natural places, by zigzag places.
-FB_TABLE fb_u8 kFbNatural[64] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
+FB_TABLE fb_u8 kFbNatural[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
+                                 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
+                                 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
+                                 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 // Bits of a chunk, without stuffing. Behind the end of the data, or a marker, come zeros.
 class FbBits {
  public:
   fb_u64 bits = 0;
-  fb_i32 count = 0;          // how many of `bits`, from the top, are valid
-  fb_u32 position = 0;       // bits that were taken
-  fb_u32 limit = kFbNone;    // the position of the chunk's end, once it is known
-  fb_u32 stop = kFbNone;     // and that of the end of the data
-  bool is_last = false;      // the data ends in this chunk
+  fb_i32 count = 0;        // how many of `bits`, from the top, are valid
+  fb_u32 position = 0;     // bits that were taken
+  fb_u32 limit = kFbNone;  // the position of the chunk's end, once it is known
+  fb_u32 stop = kFbNone;   // and that of the end of the data
+  bool is_last = false;    // the data ends in this chunk
 
   FB_DEVICE FbBits(const fb_scan& scan, fb_u32 chunk)
       : words_(reinterpret_cast<const fb_u32*>(scan.data)), bytes_(scan.bytes) {
@@ -116,9 +116,9 @@ class FbBits {
   }
 };
 
-// What the bits begin with. Bits 0-4: length of the first code; 5-9: with its value's bits; 10-13: of
-// these alone; 14-18: how far k advances, 0 for the end of the block. Then, for AC, a stride of all
-// codes that are complete: bits 19-22 their length with all values, 0 for none; 23-28 how far k
+// What the bits begin with. Bits 0-4: length of the first code; 5-9: with its value's bits; 10-13:
+// of these alone; 14-18: how far k advances, 0 for the end of the block. Then, for AC, a stride of
+// all codes that are complete: bits 19-22 their length with all values, 0 for none; 23-28 how far k
 // advances; 29: the end of the block follows, and is taken, too.
 struct FbEntry {
   fb_u32 code;

@@ -2,10 +2,10 @@
 #include "host.h"
 #include "render.cu"
 
-#define FB_HOST(name)                                                                             \
-  void fb_host_##name(const fb_u8* blob, fb_u8* scratch, fb_u64 jobs_offset, fb_u32 tiles,        \
-                      fb_u32 jobs) {                                                              \
-    fb_launch(fb_##name, tiles, jobs, blob, scratch, jobs_offset);                                \
+#define FB_HOST(name)                                                                      \
+  void fb_host_##name(const fb_u8* blob, fb_u8* scratch, fb_u64 jobs_offset, fb_u32 tiles, \
+                      fb_u32 jobs) {                                                       \
+    fb_launch(fb_##name, tiles, jobs, blob, scratch, jobs_offset);                         \
   }
 
 extern "C" {
