@@ -7,6 +7,8 @@
 // | fb_blend            | saturate; mod.rs, Contrast   | one fused multiply-add, fb_truncate    |
 // | fb_brighten         | mod.rs, Brightness           | float32, fb_truncate                   |
 // | fb_turn_hue         | turn_hue                     | float32 each operation, fb_truncate    |
+// | fb_to_gray          | to_gray                      | as fb_gray                             |
+// | fb_solarize, fb_posterize, fb_permute | mod.rs, Program::new | none                         |
 // | fb_color            | mod.rs, Program::apply       | 8 bits after each operation            |
 //
 // Compile with --fmad=false (-ffp-contract=off): no contraction but fmaf's.
@@ -96,6 +98,29 @@ FB_DEVICE FbRgb fb_turn_hue(FbRgb pixel, float turns) {
           fb_truncate(rgb.z * 255.999f)};
 }
 
+FB_DEVICE FbRgb fb_to_gray(FbRgb pixel) {
+  const fb_i32 gray = fb_truncate(fb_gray(pixel));
+  return {gray, gray, gray};
+}
+
+FB_DEVICE FbRgb fb_solarize(FbRgb pixel, float from) {
+  const auto solarize = [&](fb_i32 value) { return fb_float(value) >= from ? 255 - value : value; };
+  return {solarize(pixel.red), solarize(pixel.green), solarize(pixel.blue)};
+}
+
+FB_DEVICE FbRgb fb_posterize(FbRgb pixel, fb_i32 bits) {
+  const fb_i32 mask = 255 << (8 - bits) & 255;
+  return {pixel.red & mask, pixel.green & mask, pixel.blue & mask};
+}
+
+FB_DEVICE FbRgb fb_permute(FbRgb pixel, fb_u32 channels) {
+  const fb_u32 rgbx = fb_rgbx(pixel);
+  const auto take = [&](fb_u32 place) {
+    return static_cast<fb_i32>(rgbx >> 8 * (channels >> 2 * place & 3) & 255);
+  };
+  return {take(0), take(1), take(2)};
+}
+
 FB_DEVICE float fb_mean(const fb_job& job, const fb_u8* scratch) {
   if (job.mean_sum == kFbNoSum) {
     return 0.0f;
@@ -113,7 +138,11 @@ FB_DEVICE FbRgb fb_color(const fb_job& job, const fb_u8* blob, const fb_u8* scra
       case FB_COLOR_BRIGHTNESS: pixel = fb_brighten(pixel, op.factor); break;
       case FB_COLOR_CONTRAST: pixel = fb_blend(pixel, fb_mean(job, scratch), op); break;
       case FB_COLOR_SATURATION: pixel = fb_blend(pixel, fb_gray(pixel), op); break;
-      default: pixel = fb_turn_hue(pixel, op.factor);
+      case FB_COLOR_HUE: pixel = fb_turn_hue(pixel, op.factor); break;
+      case FB_COLOR_GRAYSCALE: pixel = fb_to_gray(pixel); break;
+      case FB_COLOR_SOLARIZE: pixel = fb_solarize(pixel, op.factor); break;
+      case FB_COLOR_POSTERIZE: pixel = fb_posterize(pixel, static_cast<fb_i32>(op.factor)); break;
+      default: pixel = fb_permute(pixel, static_cast<fb_u32>(op.factor));
     }
   }
   return pixel;

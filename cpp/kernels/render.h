@@ -102,6 +102,10 @@ enum fb_color_kind : fb_u32 {
   FB_COLOR_CONTRAST = 1,
   FB_COLOR_SATURATION = 2,
   FB_COLOR_HUE = 3,
+  FB_COLOR_GRAYSCALE = 4,
+  FB_COLOR_SOLARIZE = 5,   // values from `factor` on are inverted
+  FB_COLOR_POSTERIZE = 6,  // the `factor` upper bits stay
+  FB_COLOR_PERMUTE = 7,    // `factor` holds where red, green and blue come from, two bits each
 };
 
 struct fb_color_op {

@@ -19,10 +19,16 @@ __all__ = [
     "CenterCrop",
     "ColorJitter",
     "Crop",
+    "Grayscale",
     "Normalize",
     "RandomCrop",
+    "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomPhotometricDistort",
+    "RandomPosterize",
     "RandomResizedCrop",
+    "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
     "ToDtype",
@@ -251,6 +257,105 @@ class ColorJitter(Transform):
             right = f"within {lowest}..{highest} and ascending"
             raise self._wrong(name, given, right)
         return None if low == high == center else (float(low), float(high))
+
+
+@dataclass(frozen=True)
+class Grayscale(Transform):
+    """Makes the image grey; batches have three channels, so ``num_output_channels`` must be 3."""
+
+    num_output_channels: int = 1
+
+    def __post_init__(self) -> None:
+        """Checks the argument."""
+        if self.num_output_channels == 1:
+            raise NotImplementedError(
+                "Grayscale: num_output_channels=1 is not offered; use 3, and take one of the "
+                "batch's channels, which are alike"
+            )
+        if self.num_output_channels != 3:
+            raise self._wrong("num_output_channels", self.num_output_channels, "3")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The transform as the core reads it."""
+        return {"name": "Grayscale"}
+
+
+@dataclass(frozen=True)
+class RandomGrayscale(Transform):
+    """Makes the image grey, in three channels, with probability ``p``."""
+
+    p: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Checks the probability."""
+        _check_probability(self, self.p)
+
+
+@dataclass(frozen=True)
+class RandomInvert(Transform):
+    """Inverts the colours with probability ``p``."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Checks the probability."""
+        _check_probability(self, self.p)
+
+
+@dataclass(frozen=True)
+class RandomPosterize(Transform):
+    """Keeps the ``bits`` upper bits of every value, 0 to 8, with probability ``p``."""
+
+    bits: int
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        bits = as_int(self.bits)
+        if bits is None or not 0 <= bits <= 8:
+            raise self._wrong("bits", self.bits, "a whole number in 0..8")
+        _check_probability(self, self.p)
+        self._set(bits=bits)
+
+
+@dataclass(frozen=True)
+class RandomSolarize(Transform):
+    """Inverts all values from ``threshold`` (0 to 255) on, with probability ``p``."""
+
+    threshold: float
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        if not isinstance(self.threshold, (int, float)) or not 0 <= self.threshold <= 255:
+            raise self._wrong("threshold", self.threshold, "a number in 0..255")
+        _check_probability(self, self.p)
+        self._set(threshold=float(self.threshold))
+
+
+@dataclass(frozen=True)
+class RandomPhotometricDistort(Transform):
+    """Changes brightness, contrast, saturation, hue and the order of the channels.
+
+    Each with probability ``p``; contrast first or behind saturation and hue.
+    """
+
+    brightness: Sequence[float] = (0.875, 1.125)
+    contrast: Sequence[float] = (0.5, 1.5)
+    saturation: Sequence[float] = (0.5, 1.5)
+    hue: Sequence[float] = (-0.05, 0.05)
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        for name in ("brightness", "contrast", "saturation", "hue"):
+            lowest, highest = (-0.5, 0.5) if name == "hue" else (0.0, math.inf)
+            low, high = _numbers(self, name, getattr(self, name), 2)
+            if not lowest <= low <= high <= highest or not math.isfinite(high):
+                right = f"within {lowest}..{highest} and ascending"
+                raise self._wrong(name, getattr(self, name), right)
+            self._set(**{name: (low, high)})
+        _check_probability(self, self.p)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,8 @@
 """PIX-2: pixels equal torchvision v2's on uint8 tensors, antialias on, within 1 of 255."""
 
+import itertools
+from collections import Counter
+
 import pytest
 import torch
 
@@ -89,7 +92,55 @@ def test_normalize_implies_float_and_scale(compare):
     (T.ColorJitter(saturation=(0.3, 0.3)), V.ColorJitter(saturation=(0.3, 0.3))),
     (T.ColorJitter(contrast=(0.6, 0.6)), V.ColorJitter(contrast=(0.6, 0.6))),
     (T.ColorJitter(hue=(0.2, 0.2)), V.ColorJitter(hue=(0.2, 0.2))),
+    (T.Grayscale(3), V.Grayscale(3)),
+    (T.RandomGrayscale(1), V.RandomGrayscale(1)),
+    (T.RandomInvert(1), V.RandomInvert(1)),
+    *((T.RandomPosterize(bits, 1), V.RandomPosterize(bits, 1)) for bits in range(9)),
+    *((T.RandomSolarize(at, 1), V.RandomSolarize(at, 1)) for at in (0, 0.5, 128, 200.2, 255)),
 ])  # fmt: skip
 def test_fixed_flips_and_colors(compare, own, peer):
-    tolerance = 0 if "Flip" in type(own).__name__ else 1
+    tolerance = 1 if isinstance(own, T.ColorJitter) else 0
     compare([T.CenterCrop(24), own], [V.CenterCrop(24), peer], tolerance)
+    # Over padding, which is coloured, too.
+    compare([T.CenterCrop(90), own], [V.CenterCrop(90), peer], tolerance)
+
+
+def test_photometric_distortion_takes_every_form(make_loader, tmp_path):
+    """Which changes, in which order, with which channels: all that torchvision may draw."""
+    path = tmp_path / "photo.png"
+    path.write_bytes(png(photo(16, 16)))
+    image = torch.from_numpy(pillow_rgb(path.read_bytes()).copy()).permute(2, 0, 1)
+    fixed = {"brightness": (1.1, 1.1), "contrast": (0.7, 0.7), "saturation": (1.3, 1.3)}
+    distort = T.RandomPhotometricDistort(**fixed, hue=(0.04, 0.04))
+    source = forebay.FileList([path] * 1500)
+    [images] = make_loader(source, transforms=[T.CenterCrop(16), distort], batch_size=1500)
+    names, peers = [], []
+    steps = [
+        lambda image: F.adjust_brightness(image, 1.1),
+        lambda image: F.adjust_contrast(image, 0.7),
+        lambda image: F.adjust_saturation(image, 1.3),
+        lambda image: F.adjust_hue(image, 0.04),
+    ]
+    for chosen in range(16):
+        for order in ([0, 1, 2, 3], [0, 2, 3, 1]):
+            changed = image
+            for step in order:
+                changed = steps[step](changed) if chosen >> step & 1 else changed
+            for channels in itertools.permutations(range(3)):
+                names.append((chosen, channels))
+                peers.append(changed[list(channels)])
+    stacked = torch.stack(peers).short()
+    drawn: Counter = Counter()
+    for each in images:
+        differences = (stacked - each.short()).abs().flatten(1).amax(1)
+        nearest = int(differences.argmin())
+        # One of 255 for each change.
+        assert differences[nearest] <= 4
+        drawn[names[nearest]] += 1
+    # Every second image keeps its channels, and one in six others draws that order, too.
+    kept = sum(count for (_, channels), count in drawn.items() if channels == (0, 1, 2))
+    assert 750 <= kept <= 1000
+    by_choice: Counter = Counter()
+    for (chosen, _), count in drawn.items():
+        by_choice[chosen] += count
+    assert len(by_choice) == 16 and all(50 <= count <= 150 for count in by_choice.values())

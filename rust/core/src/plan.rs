@@ -83,6 +83,16 @@ pub enum ColorOp {
     Saturation(f32),
     /// `adjust_hue`, in turns.
     Hue(f32),
+    /// `rgb_to_grayscale`, in all three channels.
+    Grayscale,
+    /// `invert`.
+    Invert,
+    /// `posterize`: how many of the upper bits stay.
+    Posterize(u8),
+    /// `solarize`: values from here on are inverted.
+    Solarize(f32),
+    /// `permute_channels`: for each channel the one that it is taken from.
+    Permute([u8; 3]),
 }
 
 /// A number drawn from all pixels of a pass's result.

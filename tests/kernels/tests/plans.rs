@@ -83,11 +83,16 @@ fn random_color(numbers: &mut Numbers) -> Vec<ColorOp> {
         f32::from(u16::try_from(numbers.range(low, high)).unwrap()) / 100.0
     };
     (0..numbers.range(0, 3))
-        .map(|_| match numbers.range(0, 3) {
+        .map(|_| match numbers.range(0, 8) {
             0 => ColorOp::Brightness(hundredths(numbers, 0, 200)),
             1 => ColorOp::Contrast(hundredths(numbers, 0, 200)),
             2 => ColorOp::Saturation(hundredths(numbers, 0, 200)),
-            _ => ColorOp::Hue(hundredths(numbers, 0, 100) - 0.5),
+            3 => ColorOp::Hue(hundredths(numbers, 0, 100) - 0.5),
+            4 => ColorOp::Grayscale,
+            5 => ColorOp::Invert,
+            6 => ColorOp::Posterize(u8::try_from(numbers.range(0, 8)).unwrap()),
+            7 => ColorOp::Solarize(hundredths(numbers, 0, 30_000)),
+            _ => ColorOp::Permute([[2, 0, 1], [1, 0, 2]][numbers.range(0, 1) as usize]),
         })
         .collect()
 }

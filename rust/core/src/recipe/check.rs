@@ -89,6 +89,12 @@ fn output_size(transform: &Transform) -> Option<[u32; 2]> {
         Transform::RandomHorizontalFlip { .. }
         | Transform::RandomVerticalFlip { .. }
         | Transform::ColorJitter { .. }
+        | Transform::Grayscale
+        | Transform::RandomGrayscale { .. }
+        | Transform::RandomInvert { .. }
+        | Transform::RandomPosterize { .. }
+        | Transform::RandomSolarize { .. }
+        | Transform::RandomPhotometricDistort { .. }
         | Transform::ToDtype { .. }
         | Transform::Normalize { .. } => None,
     }
@@ -195,17 +201,27 @@ fn check_arguments(transform: &Transform) -> Result<(), String> {
                 None => Ok(()),
             }
         }
-        Transform::RandomHorizontalFlip { p } | Transform::RandomVerticalFlip { p } => {
-            check_range("p", [*p, *p], 0.0, 1.0)
+        Transform::RandomHorizontalFlip { p }
+        | Transform::RandomVerticalFlip { p }
+        | Transform::RandomGrayscale { p }
+        | Transform::RandomInvert { p } => check_probability(*p),
+        Transform::RandomPosterize { bits, p } => {
+            check_range("bits", [f64::from(*bits); 2], 0.0, 8.0)?;
+            check_probability(*p)
+        }
+        Transform::RandomSolarize { threshold, p } => {
+            check_range("threshold", [*threshold; 2], 0.0, 255.0)?;
+            check_probability(*p)
         }
         Transform::ColorJitter { brightness, contrast, saturation, hue } => {
-            for (name, range) in
-                [("brightness", brightness), ("contrast", contrast), ("saturation", saturation)]
-            {
-                check_range(name, range.unwrap_or_default(), 0.0, f64::from(f32::MAX))?;
-            }
-            check_range("hue", hue.unwrap_or_default(), -0.5, 0.5)
+            let ranges = [*brightness, *contrast, *saturation, *hue];
+            check_colors(ranges.map(Option::unwrap_or_default))
         }
+        Transform::RandomPhotometricDistort { brightness, contrast, saturation, hue, p } => {
+            check_colors([*brightness, *contrast, *saturation, *hue])?;
+            check_probability(*p)
+        }
+        Transform::Grayscale => Ok(()),
         Transform::ToDtype { .. } => Ok(()),
         Transform::Normalize { mean, std } => {
             if let Some(value) = mean.iter().find(|value| !value.is_finite()) {
@@ -217,6 +233,18 @@ fn check_arguments(transform: &Transform) -> Result<(), String> {
             }
         }
     }
+}
+
+fn check_probability(p: f64) -> Result<(), String> {
+    check_range("p", [p, p], 0.0, 1.0)
+}
+
+fn check_colors([brightness, contrast, saturation, hue]: [[f64; 2]; 4]) -> Result<(), String> {
+    let most = f64::from(f32::MAX);
+    check_range("brightness", brightness, 0.0, most)?;
+    check_range("contrast", contrast, 0.0, most)?;
+    check_range("saturation", saturation, 0.0, most)?;
+    check_range("hue", hue, -0.5, 0.5)
 }
 
 fn check_sides(size: &[u32]) -> Result<(), String> {

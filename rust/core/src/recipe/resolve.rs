@@ -119,6 +119,24 @@ fn resolve_one(
             let ops = color_jitter([*brightness, *contrast, *saturation, *hue], draws);
             steps.extend(ops.map(Step::Color));
         }
+        Transform::Grayscale => steps.push(Step::Color(ColorOp::Grayscale)),
+        Transform::RandomGrayscale { p } => {
+            steps.extend(draws.bernoulli(*p).then_some(Step::Color(ColorOp::Grayscale)));
+        }
+        Transform::RandomInvert { p } => {
+            steps.extend(draws.bernoulli(*p).then_some(Step::Color(ColorOp::Invert)));
+        }
+        Transform::RandomPosterize { bits, p } => {
+            steps.extend(draws.bernoulli(*p).then_some(Step::Color(ColorOp::Posterize(*bits))));
+        }
+        Transform::RandomSolarize { threshold, p } => {
+            let op = ColorOp::Solarize(single(*threshold));
+            steps.extend(draws.bernoulli(*p).then_some(Step::Color(op)));
+        }
+        Transform::RandomPhotometricDistort { brightness, contrast, saturation, hue, p } => {
+            let ranges = [*brightness, *contrast, *saturation, *hue];
+            steps.extend(photometric_distort(ranges, *p, draws).map(Step::Color));
+        }
         Transform::ToDtype { .. } | Transform::Normalize { .. } => {}
     }
     Ok(())
@@ -231,20 +249,15 @@ fn random_crop(
 }
 
 /// `ColorJitter.make_params`: the four changes in random order, each by a uniform factor.
-#[allow(clippy::cast_possible_truncation, reason = "factors are float32 in torchvision's kernels")]
 fn color_jitter(ranges: [Option<[f64; 2]>; 4], draws: &mut Draws) -> impl Iterator<Item = ColorOp> {
-    let mut order = [0, 1, 2, 3];
-    for last in (1..4).rev() {
-        let other = usize::try_from(draws.below(last as u64 + 1)).expect("below 4");
-        order.swap(last, other);
-    }
+    let order = permutation::<4>(draws);
     let factors = ranges.map(|range| {
         let [low, high] = range.unwrap_or_default();
-        let factor = draws.uniform(low, high) as f32;
+        let factor = single(draws.uniform(low, high));
         range.map(|_| factor)
     });
     order.into_iter().filter_map(move |which| {
-        let factor = factors[which]?;
+        let factor = factors[usize::from(which)]?;
         Some(match which {
             0 => ColorOp::Brightness(factor),
             1 => ColorOp::Contrast(factor),
@@ -252,6 +265,49 @@ fn color_jitter(ranges: [Option<[f64; 2]>; 4], draws: &mut Draws) -> impl Iterat
             _ => ColorOp::Hue(factor),
         })
     })
+}
+
+/// `RandomPhotometricDistort.make_params`: each change with its probability, contrast before or
+/// behind saturation and hue, then perhaps the channels in another order.
+fn photometric_distort(
+    ranges: [[f64; 2]; 4],
+    p: f64,
+    draws: &mut Draws,
+) -> impl Iterator<Item = ColorOp> {
+    let [brightness, contrast, saturation, hue] = ranges.map(|[low, high]| {
+        let factor = single(draws.uniform(low, high));
+        draws.bernoulli(p).then_some(factor)
+    });
+    let contrast = contrast.map(ColorOp::Contrast);
+    let (before, behind) =
+        if draws.bernoulli(0.5) { (contrast, None) } else { (None, contrast) };
+    let channels = permutation::<3>(draws);
+    let permute = draws.bernoulli(p).then_some(ColorOp::Permute(channels));
+    [
+        brightness.map(ColorOp::Brightness),
+        before,
+        saturation.map(ColorOp::Saturation),
+        hue.map(ColorOp::Hue),
+        behind,
+        permute,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Every order of `0..N` alike.
+fn permutation<const N: usize>(draws: &mut Draws) -> [u8; N] {
+    let mut order = std::array::from_fn(|place| u8::try_from(place).expect("few places"));
+    for last in (1..N).rev() {
+        let other = usize::try_from(draws.below(last as u64 + 1)).expect("below N");
+        order.swap(last, other);
+    }
+    order
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "factors are float32 in torchvision's kernels")]
+fn single(factor: f64) -> f32 {
+    factor as f32
 }
 
 #[cfg(test)]

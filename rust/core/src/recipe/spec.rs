@@ -84,6 +84,28 @@ pub enum Transform {
         #[serde(default)]
         hue: Option<[f64; 2]>,
     },
+    Grayscale,
+    RandomGrayscale {
+        p: f64,
+    },
+    RandomInvert {
+        p: f64,
+    },
+    RandomPosterize {
+        bits: u8,
+        p: f64,
+    },
+    RandomSolarize {
+        threshold: f64,
+        p: f64,
+    },
+    RandomPhotometricDistort {
+        brightness: [f64; 2],
+        contrast: [f64; 2],
+        saturation: [f64; 2],
+        hue: [f64; 2],
+        p: f64,
+    },
     ToDtype {
         dtype: DType,
         #[serde(default)]
@@ -116,6 +138,12 @@ impl Transform {
             Self::RandomHorizontalFlip { .. } => "RandomHorizontalFlip",
             Self::RandomVerticalFlip { .. } => "RandomVerticalFlip",
             Self::ColorJitter { .. } => "ColorJitter",
+            Self::Grayscale => "Grayscale",
+            Self::RandomGrayscale { .. } => "RandomGrayscale",
+            Self::RandomInvert { .. } => "RandomInvert",
+            Self::RandomPosterize { .. } => "RandomPosterize",
+            Self::RandomSolarize { .. } => "RandomSolarize",
+            Self::RandomPhotometricDistort { .. } => "RandomPhotometricDistort",
             Self::ToDtype { .. } => "ToDtype",
             Self::Normalize { .. } => "Normalize",
         }

@@ -246,6 +246,15 @@ fn color_op(op: ColorOp) -> descriptor::ColorOp {
         ColorOp::Contrast(ratio) => (color_kind::CONTRAST, ratio),
         ColorOp::Saturation(ratio) => (color_kind::SATURATION, ratio),
         ColorOp::Hue(turns) => (color_kind::HUE, turns),
+        ColorOp::Grayscale => (color_kind::GRAYSCALE, 0.0),
+        // From above the largest value on nothing is inverted, from 0 on everything.
+        ColorOp::Invert => (color_kind::SOLARIZE, 0.0),
+        ColorOp::Solarize(from) => (color_kind::SOLARIZE, from),
+        ColorOp::Posterize(bits) => (color_kind::POSTERIZE, f32::from(bits)),
+        ColorOp::Permute([red, green, blue]) => {
+            // Two bits for each.
+            (color_kind::PERMUTE, f32::from(red | green << 2 | blue << 4))
+        }
     };
     descriptor::ColorOp { kind, factor, complement: (1.0 - f64::from(factor)) as f32 }
 }

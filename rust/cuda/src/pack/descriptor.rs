@@ -42,6 +42,10 @@ pub(super) mod color_kind {
     pub(in crate::pack) const CONTRAST: u32 = 1;
     pub(in crate::pack) const SATURATION: u32 = 2;
     pub(in crate::pack) const HUE: u32 = 3;
+    pub(in crate::pack) const GRAYSCALE: u32 = 4;
+    pub(in crate::pack) const SOLARIZE: u32 = 5;
+    pub(in crate::pack) const POSTERIZE: u32 = 6;
+    pub(in crate::pack) const PERMUTE: u32 = 7;
 }
 
 #[derive(Debug, Clone, Copy, IntoBytes, Immutable)]

@@ -24,17 +24,22 @@ enum Step {
     Table(Box<[u8; 256]>),
     Saturation(f32),
     Hue(f32),
+    Grayscale,
+    Permute([u8; 3]),
 }
 
 impl Program {
     /// Takes over `ops`; `gray_mean` is the previous pass's `Reduce::GrayMean`.
     pub fn new(ops: &[ColorOp], gray_mean: f32) -> Self {
-        let table = |value: &dyn Fn(f32) -> f32| {
+        let bytes = |value: &dyn Fn(u8) -> u8| {
             let mut table = Box::new([0; 256]);
             for (pixel, place) in (0..=255_u8).zip(table.iter_mut()) {
-                *place = scalar::truncate(value(f32::from(pixel)));
+                *place = value(pixel);
             }
             Step::Table(table)
+        };
+        let table = |value: &dyn Fn(f32) -> f32| {
+            bytes(&|pixel| scalar::truncate(value(f32::from(pixel))))
         };
         let steps = ops.iter().map(|op| match *op {
             ColorOp::Brightness(factor) => table(&|pixel| pixel * factor),
@@ -44,6 +49,13 @@ impl Program {
             }
             ColorOp::Saturation(ratio) => Step::Saturation(ratio),
             ColorOp::Hue(turns) => Step::Hue(turns),
+            ColorOp::Grayscale => Step::Grayscale,
+            ColorOp::Invert => table(&|pixel| 255.0 - pixel),
+            ColorOp::Posterize(bits) => bytes(&|pixel| pixel & scalar::upper(bits)),
+            ColorOp::Solarize(from) => {
+                table(&|pixel| if pixel >= from { 255.0 - pixel } else { pixel })
+            }
+            ColorOp::Permute(channels) => Step::Permute(channels),
         });
         Self { steps: steps.collect() }
     }
@@ -60,6 +72,11 @@ impl Program {
             match (step, level.kind()) {
                 (Step::Table(table), _) => {
                     pixels.as_flattened_mut().iter_mut().for_each(|v| *v = table[usize::from(*v)]);
+                }
+                (Step::Grayscale, _) => scalar::to_gray(pixels),
+                (Step::Permute(channels), _) => {
+                    let from = channels.map(usize::from);
+                    pixels.iter_mut().for_each(|pixel| *pixel = from.map(|from| pixel[from]));
                 }
                 (&Step::Saturation(ratio), Kind::Scalar) => scalar::saturate(pixels, ratio),
                 (&Step::Hue(turns), Kind::Scalar) => scalar::turn_hue(pixels, turns),

@@ -35,6 +35,18 @@ fn gray(pixel: [u8; 3]) -> f32 {
     b.mul_add(0.114, g.mul_add(0.587, r * 0.2989)).floor()
 }
 
+/// All channels become the pixel's grey value.
+pub(super) fn to_gray(pixels: &mut [[u8; 3]]) {
+    for pixel in pixels {
+        *pixel = [truncate(gray(*pixel)); 3];
+    }
+}
+
+/// The mask of the `bits` upper bits.
+pub(super) fn upper(bits: u8) -> u8 {
+    255_u8.checked_shl(8 - u32::from(bits.min(8))).unwrap_or(0)
+}
+
 #[inline(always)]
 pub(super) fn saturate(pixels: &mut [[u8; 3]], ratio: f32) {
     let rest = complement(ratio);
