@@ -21,6 +21,7 @@ __all__ = [
     "Crop",
     "Grayscale",
     "Normalize",
+    "Pad",
     "RandomCrop",
     "RandomGrayscale",
     "RandomHorizontalFlip",
@@ -44,6 +45,7 @@ DTYPES = {
 # Height and width of what the core makes.
 MAX_SIDE = 65_535
 INTERPOLATIONS = ("bilinear", "bicubic", "nearest", "nearest-exact")
+PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
 # Pillow's numbers, which torchvision accepts too.
 _PILLOW_INTERPOLATIONS = {0: "nearest", 2: "bilinear", 3: "bicubic"}
 _UNNEEDED = "leave it out: batches are tensors"
@@ -168,6 +170,23 @@ class Crop(Transform):
 
 
 @dataclass(frozen=True)
+class Pad(Transform):
+    """Pads by one number, by (across, down), or by (left, top, right, bottom).
+
+    With ``fill``, one value or one per channel; or, by ``padding_mode``, with the ``"edge"`` or with
+    the image mirrored: ``"reflect"`` without its outermost pixels, ``"symmetric"`` with them.
+    """
+
+    padding: Size
+    fill: float | Sequence[float] | None = 0
+    padding_mode: str = "constant"
+
+    def __post_init__(self) -> None:
+        """Checks and normalises the arguments."""
+        self._set(padding=_padding(self), fill=_filling(self))
+
+
+@dataclass(frozen=True)
 class RandomCrop(Transform):
     """Crops ``size``, ``(height, width)``, at a random place, after optional padding."""
 
@@ -179,26 +198,11 @@ class RandomCrop(Transform):
 
     def __post_init__(self) -> None:
         """Checks and normalises the arguments."""
-        padding = None
-        if self.padding is not None:
-            sides = _sides(self, self.padding, "padding", least=0)
-            if len(sides) not in (1, 2, 4):
-                raise self._wrong("padding", self.padding, "one, two or four numbers")
-            padding = sides * (4 // len(sides))
-        if self.padding_mode not in ("constant", "edge", "reflect", "symmetric"):
-            raise self._wrong("padding_mode", self.padding_mode, '"constant"')
-        if self.padding_mode != "constant":
-            raise NotImplementedError(
-                f'RandomCrop: padding_mode={self.padding_mode!r} is not offered; use "constant"'
-            )
-        fill = _repeat(self, "fill", 0 if self.fill is None else self.fill)
-        if not all(0 <= value <= 255 and value == int(value) for value in fill):
-            raise self._wrong("fill", self.fill, "whole numbers in 0..255, one or one per channel")
         self._set(
             size=_pair(self, self.size),
-            padding=padding,
+            padding=None if self.padding is None else _padding(self),
             pad_if_needed=_flag(self, "pad_if_needed", self.pad_if_needed),
-            fill=tuple(int(value) for value in fill),
+            fill=_filling(self),
         )
 
 
@@ -450,6 +454,25 @@ def _pair(owner: Transform, value: object) -> tuple[int, int]:
     if len(sides) > 2:
         raise owner._wrong("size", value, "one number or (height, width)")
     return sides[0], sides[-1]
+
+
+def _padding(owner: Pad | RandomCrop) -> tuple[int, ...]:
+    """Left, top, right and bottom."""
+    sides = _sides(owner, owner.padding, "padding", least=0)
+    if len(sides) not in (1, 2, 4):
+        raise owner._wrong("padding", owner.padding, "one, two or four numbers")
+    return sides * (4 // len(sides))
+
+
+def _filling(owner: Pad | RandomCrop) -> tuple[int, ...]:
+    """A value per channel; checks the mode, too."""
+    if owner.padding_mode not in PADDING_MODES:
+        right = f"one of {', '.join(PADDING_MODES)}"
+        raise owner._wrong("padding_mode", owner.padding_mode, right)
+    fill = _repeat(owner, "fill", 0 if owner.fill is None else owner.fill)
+    if not all(0 <= value <= 255 and value == int(value) for value in fill):
+        raise owner._wrong("fill", owner.fill, "whole numbers in 0..255, one or one per channel")
+    return tuple(int(value) for value in fill)
 
 
 def _numbers(owner: Transform, argument: str, value: object, count: int) -> tuple[float, ...]:

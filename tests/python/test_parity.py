@@ -78,6 +78,62 @@ def test_crop_is_exact_and_pads(compare, place):
     compare([T.Resize(48), T.Crop(*place)], resized, 1)
 
 
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
+@pytest.mark.parametrize("padding", [3, (5, 2), (1, 0, 7, 4)])
+def test_pad_is_exact(compare, padding, mode):
+    own, peer = T.Pad(padding, 9, mode), V.Pad(padding, 9, mode)
+    compare([own, T.CenterCrop(40)], [peer, V.CenterCrop(40)], 0)
+    # In the middle of other geometry, some of which needs passes of its own.
+    flip, flipped = T.RandomHorizontalFlip(1), V.RandomHorizontalFlip(1)
+    compare([T.CenterCrop(16), flip, own], [V.CenterCrop(16), flipped, peer], 0)
+    compare([T.CenterCrop(16), own, flip, own], [V.CenterCrop(16), peer, flipped, peer], 0)
+    nearest = {"interpolation": "nearest"}, {"interpolation": V.InterpolationMode.NEAREST}
+    own_resize, peer_resize = (t.Resize((20, 24), **how) for t, how in zip((T, V), nearest))
+    compare([own_resize, own, own_resize], [peer_resize, peer, peer_resize], 0)
+    turned = [T.CenterCrop(250), own, T.CenterCrop(300), T.RandomInvert(1)]
+    peers = [V.CenterCrop(250), peer, V.CenterCrop(300), V.RandomInvert(1)]
+    compare(turned, peers, 0)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_padding_follows_the_orientation(compare, orientation):
+    own, peer = T.Pad((5, 2, 0, 7), padding_mode="reflect"), V.Pad((5, 2, 0, 7), 0, "reflect")
+    compare(
+        [own, T.CenterCrop(60)],
+        [peer, V.CenterCrop(60)],
+        0,
+        lambda pixels: jpeg(pixels, quality=100, subsampling=0, orientation=orientation),
+    )
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
+def test_random_crops_of_padded_images_are_parts_of_them(make_loader, tmp_path, mode):
+    path = tmp_path / "photo.png"
+    path.write_bytes(png(photo(12, 9)))
+    crop = T.RandomCrop((14, 10), padding=(1, 2, 3, 4), fill=5, padding_mode=mode)
+    [images] = make_loader(forebay.FileList([path] * 400), transforms=[crop], batch_size=400)
+    image = torch.from_numpy(pillow_rgb(path.read_bytes()).copy()).permute(2, 0, 1)
+    padded = F.pad(image, [1, 2, 3, 4], fill=5, padding_mode=mode)
+    parts = padded.unfold(1, 14, 1).unfold(2, 10, 1).permute(1, 2, 0, 3, 4).flatten(0, 1)
+    places = Counter(int((parts == each).flatten(1).all(1).nonzero()[0]) for each in images)
+    assert len(places) == len(parts) == 5 * 4
+    assert all(4 <= count <= 45 for count in places.values())
+
+
+def test_what_cannot_be_mirrored_is_a_bad_sample(make_loader, tmp_path):
+    path = tmp_path / "photo.png"
+    path.write_bytes(png(photo(4, 9)))
+    for mode, fits in [("reflect", 3), ("symmetric", 4)]:
+        for padding in (fits, fits + 1):
+            recipe = [T.Pad(padding, padding_mode=mode), T.CenterCrop(8)]
+            batches = iter(make_loader(forebay.FileList([path]), transforms=recipe))
+            if padding == fits:
+                next(batches)
+            else:
+                with pytest.raises(forebay.SampleError, match=f"{mode}.*sides of at least 5"):
+                    next(batches)
+
+
 def test_normalize_implies_float_and_scale(compare):
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
     own = [T.Resize((24, 24)), T.Normalize(mean, std)]

@@ -98,11 +98,6 @@ def test_crop_has_the_arguments_of_torchvisions_function():
             T.Crop(**arguments)
 
 
-def test_other_padding_modes_are_not_offered():
-    with pytest.raises(NotImplementedError, match="constant"):
-        T.RandomCrop(8, padding_mode="reflect")
-
-
 @pytest.mark.parametrize(
     ("step", "error", "words"),
     [

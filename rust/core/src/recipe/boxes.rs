@@ -10,6 +10,13 @@ pub(super) fn apply(mut boxes: Vec<[f32; 4]>, steps: &[Step], mut size: Size) ->
     for step in steps {
         let (width, height) = (size.width as f32, size.height as f32);
         match *step {
+            Step::Pad { sides: [left, top, ..], .. } => {
+                let (left, top) = (left as f32, top as f32);
+                for [x0, y0, x1, y1] in &mut boxes {
+                    (*x0, *x1) = (*x0 + left, *x1 + left);
+                    (*y0, *y1) = (*y0 + top, *y1 + top);
+                }
+            }
             Step::Crop { x, y, size: crop, .. } => {
                 let (x, y) = (x as f32, y as f32);
                 let (right, bottom) = (crop.width as f32, crop.height as f32);
@@ -17,7 +24,6 @@ pub(super) fn apply(mut boxes: Vec<[f32; 4]>, steps: &[Step], mut size: Size) ->
                     (*x0, *x1) = ((*x0 - x).clamp(0.0, right), (*x1 - x).clamp(0.0, right));
                     (*y0, *y1) = ((*y0 - y).clamp(0.0, bottom), (*y1 - y).clamp(0.0, bottom));
                 }
-                size = crop;
             }
             Step::Resize { size: new, .. } => {
                 let (across, down) = (new.width as f32 / width, new.height as f32 / height);
@@ -25,7 +31,6 @@ pub(super) fn apply(mut boxes: Vec<[f32; 4]>, steps: &[Step], mut size: Size) ->
                     (*x0, *x1) = (*x0 * across, *x1 * across);
                     (*y0, *y1) = (*y0 * down, *y1 * down);
                 }
-                size = new;
             }
             Step::FlipX => {
                 for [x0, _, x1, _] in &mut boxes {
@@ -39,6 +44,7 @@ pub(super) fn apply(mut boxes: Vec<[f32; 4]>, steps: &[Step], mut size: Size) ->
             }
             Step::Color(_) => {}
         }
+        size = step.size(size);
     }
     boxes
 }

@@ -59,6 +59,13 @@ pub(super) fn check(spec: &RecipeSpec) -> Result<Checked, RecipeError> {
         } else if let (Transform::Resize { .. }, Some(before)) = (transform, size) {
             // The shorter edge alone fixes the size only of images that are alike already.
             size = resized_fixed(transform, before);
+        } else if let Transform::Pad { padding: [left, top, right, bottom], .. } = transform {
+            size = size.map(|Size { width, height }| Size {
+                width: width + left + right,
+                height: height + top + bottom,
+            });
+            let sides = size.map_or([1; 2], |size| [size.height, size.width]);
+            check_sides(&sides).map_err(wrong)?;
         }
         conversion.step(transform).map_err(wrong)?;
     }
@@ -86,7 +93,8 @@ fn output_size(transform: &Transform) -> Option<[u32; 2]> {
         | Transform::RandomCrop { size, .. } => Some(*size),
         Transform::Crop { height, width, .. } => Some([*height, *width]),
         Transform::Resize { size, .. } => <[u32; 2]>::try_from(size.as_slice()).ok(),
-        Transform::RandomHorizontalFlip { .. }
+        Transform::Pad { .. }
+        | Transform::RandomHorizontalFlip { .. }
         | Transform::RandomVerticalFlip { .. }
         | Transform::ColorJitter { .. }
         | Transform::Grayscale
@@ -194,12 +202,10 @@ fn check_arguments(transform: &Transform) -> Result<(), String> {
         }
         Transform::CenterCrop { size } => check_sides(size),
         Transform::Crop { height, width, .. } => check_sides(&[*height, *width]),
+        Transform::Pad { padding, .. } => check_padding(padding),
         Transform::RandomCrop { size, padding, .. } => {
             check_sides(size)?;
-            match padding.iter().flatten().find(|side| **side > MAX_SIDE) {
-                Some(side) => Err(format!("padding must be at most {MAX_SIDE}, got {side}")),
-                None => Ok(()),
-            }
+            check_padding(&padding.unwrap_or_default())
         }
         Transform::RandomHorizontalFlip { p }
         | Transform::RandomVerticalFlip { p }
@@ -245,6 +251,13 @@ fn check_colors([brightness, contrast, saturation, hue]: [[f64; 2]; 4]) -> Resul
     check_range("contrast", contrast, 0.0, most)?;
     check_range("saturation", saturation, 0.0, most)?;
     check_range("hue", hue, -0.5, 0.5)
+}
+
+fn check_padding(padding: &[u32; 4]) -> Result<(), String> {
+    match padding.iter().find(|side| **side > MAX_SIDE) {
+        Some(side) => Err(format!("padding must be at most {MAX_SIDE}, got {side}")),
+        None => Ok(()),
+    }
 }
 
 fn check_sides(size: &[u32]) -> Result<(), String> {

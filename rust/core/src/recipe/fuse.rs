@@ -54,7 +54,8 @@ impl Builder {
         match *step {
             Step::Crop { x, y, size, fill } => {
                 let pads = self.x.crop_pads(x, size.width) || self.y.crop_pads(y, size.height);
-                if pads && self.shows_fill() && fill != self.fill {
+                let fits = self.x.can_crop(x, size.width) && self.y.can_crop(y, size.height);
+                if !fits || (pads && self.shows_fill() && fill != self.fill) {
                     self.close(None);
                 }
                 if pads {
@@ -62,6 +63,13 @@ impl Builder {
                 }
                 self.x.crop(x, size.width);
                 self.y.crop(y, size.height);
+            }
+            Step::Pad { sides: [left, top, right, bottom], mode } => {
+                if !self.x.can_pad() || !self.y.can_pad() {
+                    self.close(None);
+                }
+                self.x.pad(left, right, mode);
+                self.y.pad(top, bottom, mode);
             }
             Step::Resize { size, interpolation, antialias } => {
                 let joins = self.color.is_empty()

@@ -4,6 +4,7 @@
 //! everything here is about positions on a line: input, then a crop of it, then scaled, and a
 //! canvas that shows a window of the scaled line, possibly mirrored.
 
+use super::spec::PaddingMode;
 use crate::coeffs::{Interpolation, Table, nearest};
 use crate::{Axis, Taps};
 
@@ -24,6 +25,8 @@ pub(super) struct Line {
     /// Scaled positions that hold image; earlier crops have cut off the rest.
     content_start: i64,
     content_end: i64,
+    /// What the canvas shows outside.
+    beyond: PaddingMode,
     flip: bool,
 }
 
@@ -49,6 +52,7 @@ impl Line {
             window_len: input,
             content_start: 0,
             content_end: i64::from(input),
+            beyond: PaddingMode::Constant,
             flip: false,
         }
     }
@@ -62,9 +66,14 @@ impl Line {
         self.window_start + i64::from(self.window_len)
     }
 
-    /// Whether the canvas shows anything but image.
-    pub(super) fn shows_fill(&self) -> bool {
+    /// Whether the canvas shows anything but image, and that not twice.
+    fn goes_beyond(&self) -> bool {
         self.window_start < self.content_start || self.window_end() > self.content_end
+    }
+
+    /// Whether the canvas shows fill.
+    pub(super) fn shows_fill(&self) -> bool {
+        self.beyond == PaddingMode::Constant && self.goes_beyond()
     }
 
     /// Whether cropping the canvas to `start..start + len` would show more than the canvas has.
@@ -72,19 +81,42 @@ impl Line {
         start < 0 || start + i64::from(len) > i64::from(self.window_len)
     }
 
+    /// Whether the canvas can be padded with itself, in any mode but constant, without a pass of its
+    /// own for what is pending.
+    pub(super) fn can_pad(&self) -> bool {
+        self.scaling.is_none() && !self.goes_beyond()
+    }
+
+    /// The canvas shows more of itself on both sides.
+    pub(super) fn pad(&mut self, before: u32, behind: u32, mode: PaddingMode) {
+        debug_assert!(self.can_pad() && mode != PaddingMode::Constant);
+        (self.content_start, self.content_end) = (self.window_start, self.window_end());
+        self.beyond = mode;
+        self.window_start -= i64::from(if self.flip { behind } else { before });
+        self.window_len += before + behind;
+    }
+
+    /// Whether the canvas can be cropped to `start..start + len` without a pass of its own for what is
+    /// pending: fill does not go beside more of the image.
+    pub(super) fn can_crop(&self, start: i64, len: u32) -> bool {
+        self.beyond == PaddingMode::Constant || !self.crop_pads(start, len)
+    }
+
     /// The canvas becomes `start..start + len` of itself.
     pub(super) fn crop(&mut self, start: i64, len: u32) {
         let start =
             if self.flip { i64::from(self.window_len) - start - i64::from(len) } else { start };
-        self.content_start = self.content_start.max(self.window_start);
-        self.content_end = self.content_end.min(self.window_end()).max(self.content_start);
+        if self.beyond == PaddingMode::Constant {
+            self.content_start = self.content_start.max(self.window_start);
+            self.content_end = self.content_end.min(self.window_end()).max(self.content_start);
+        }
         self.window_start += start;
         self.window_len = len;
     }
 
     /// Whether `resize(len)` can join what is pending without changing a pixel.
     pub(super) fn can_resize(&self, len: u32) -> bool {
-        len == self.window_len || (self.scaling.is_none() && !self.shows_fill())
+        len == self.window_len || (self.scaling.is_none() && !self.goes_beyond())
     }
 
     /// The canvas is scaled to `len`.
@@ -102,6 +134,7 @@ impl Line {
         self.window_len = len;
         self.content_start = 0;
         self.content_end = i64::from(len);
+        self.beyond = PaddingMode::Constant;
     }
 
     /// The canvas is mirrored.
@@ -111,6 +144,16 @@ impl Line {
 
     /// Sources of the canvas's positions, for an input that lies mirrored in memory if `mirrored`.
     pub(super) fn axis(&self, mirrored: bool) -> Axis {
+        if self.beyond != PaddingMode::Constant {
+            let positions = (self.window_start..self.window_end()).map(|at| self.inside(at));
+            let mut sources: Vec<u32> = positions
+                .map(|source| if mirrored { self.input - 1 - source } else { source })
+                .collect();
+            if self.flip {
+                sources.reverse();
+            }
+            return Axis { out_len: self.window_len, content_start: 0, taps: Taps::Copy(sources) };
+        }
         let start = self.window_start.clamp(self.content_start, self.content_end);
         let end = self.window_end().clamp(start, self.content_end);
         let before = if self.flip { self.window_end() - end } else { start - self.window_start };
@@ -123,6 +166,20 @@ impl Line {
             content_start: u32::try_from(before).expect("content lies inside the canvas"),
             taps,
         }
+    }
+
+    /// The input position that the canvas shows at a position, which may lie beyond the content.
+    fn inside(&self, at: i64) -> u32 {
+        let (first, last) = (self.content_start, self.content_end - 1);
+        let inside = match self.beyond {
+            PaddingMode::Constant | PaddingMode::Edge => at,
+            PaddingMode::Reflect if at < first => 2 * first - at,
+            PaddingMode::Reflect if at > last => 2 * last - at,
+            PaddingMode::Symmetric if at < first => 2 * first - at - 1,
+            PaddingMode::Symmetric if at > last => 2 * last - at + 1,
+            PaddingMode::Reflect | PaddingMode::Symmetric => at,
+        };
+        u32::try_from(inside.clamp(first, last)).expect("image positions are not negative")
     }
 
     fn taps(&self, range: std::ops::Range<usize>, mirrored: bool) -> Taps {

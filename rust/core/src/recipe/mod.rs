@@ -166,7 +166,7 @@ fn mask_steps(steps: &[Step]) -> Vec<Step> {
             interpolation: crate::coeffs::Interpolation::Nearest,
             antialias: false,
         }),
-        Step::Crop { .. } | Step::FlipX | Step::FlipY => Some(*step),
+        Step::Crop { .. } | Step::Pad { .. } | Step::FlipX | Step::FlipY => Some(*step),
     };
     steps.iter().filter_map(keep).collect()
 }

@@ -3,9 +3,10 @@
 //! Distributions, rounding and fallbacks are those of `torchvision/transforms/v2` (0.26); each
 //! function names the method it follows.
 
-use super::spec::Transform;
+use super::spec::{PaddingMode, Transform};
 use crate::coeffs::Interpolation;
 use crate::rng::{Draws, EpochKey};
+use super::MAX_SIDE;
 use crate::{ColorOp, Size};
 
 /// What happens to the canvas, in numbers.
@@ -13,6 +14,8 @@ use crate::{ColorOp, Size};
 pub(crate) enum Step {
     /// The canvas becomes the given rectangle of itself; what lies outside is `fill`.
     Crop { x: i64, y: i64, size: Size, fill: [u8; 3] },
+    /// The canvas grows by left, top, right and bottom, and shows more of itself there.
+    Pad { sides: [u32; 4], mode: PaddingMode },
     /// The canvas is resampled.
     Resize { size: Size, interpolation: Interpolation, antialias: bool },
     /// Left and right change places.
@@ -21,6 +24,20 @@ pub(crate) enum Step {
     FlipY,
     /// Every pixel changes its colour.
     Color(ColorOp),
+}
+
+impl Step {
+    /// The canvas's size after it.
+    pub(crate) fn size(&self, before: Size) -> Size {
+        match *self {
+            Self::Crop { size, .. } | Self::Resize { size, .. } => size,
+            Self::Pad { sides: [left, top, right, bottom], .. } => {
+                let Size { width, height } = before;
+                Size { width: width + left + right, height: height + top + bottom }
+            }
+            Self::FlipX | Self::FlipY | Self::Color(_) => before,
+        }
+    }
 }
 
 /// Names the random streams of one sample and draw group.
@@ -45,11 +62,7 @@ pub(crate) fn resolve(
         let mut draws = key.epoch.draws(key.position, place, key.group);
         let first = steps.len();
         resolve_one(transform, size, &mut draws, &mut steps)?;
-        for step in &steps[first..] {
-            if let Step::Crop { size: new, .. } | Step::Resize { size: new, .. } = step {
-                size = *new;
-            }
-        }
+        size = steps[first..].iter().fold(size, |size, step| step.size(size));
     }
     Ok(steps)
 }
@@ -97,17 +110,40 @@ fn resolve_one(
             let (x, y) = (i64::from(*left), i64::from(*top));
             steps.push(Step::Crop { x, y, size, fill: [0; 3] });
         }
-        Transform::RandomCrop { size: [height, width], padding, pad_if_needed, fill, .. } => {
+        Transform::Pad { padding, fill, padding_mode } => {
+            let padded = pad(*padding, *padding_mode, *fill, size)?;
+            if let Some(side) =
+                [padded.size(size).width, padded.size(size).height].iter().find(|side| **side > MAX_SIDE)
+            {
+                return Err(format!("Pad makes a side of {side}; sides must be 1..={MAX_SIDE}"));
+            }
+            steps.push(padded);
+        }
+        Transform::RandomCrop {
+            size: [height, width],
+            padding,
+            pad_if_needed,
+            fill,
+            padding_mode,
+        } => {
             let [left, top, right, bottom] = padding.unwrap_or_default();
-            let x = random_crop(size.width, *width, [left, right], *pad_if_needed, draws);
-            let y = random_crop(size.height, *height, [top, bottom], *pad_if_needed, draws);
-            let crop = Size { width: *width, height: *height };
+            let (left, right) = padded(size.width, *width, [left, right], *pad_if_needed);
+            let (top, bottom) = padded(size.height, *height, [top, bottom], *pad_if_needed);
+            let (crop, sides) = (Size { width: *width, height: *height }, [left, top, right, bottom]);
+            let x = random_offset(size.width + left + right, *width, draws);
+            let y = random_offset(size.height + top + bottom, *height, draws);
             let (Some(x), Some(y)) = (x, y) else {
                 return Err(format!(
                     "RandomCrop of {crop} does not fit the image of {size}; pass pad_if_needed=True"
                 ));
             };
-            steps.push(Step::Crop { x, y, size: crop, fill: *fill });
+            if *padding_mode == PaddingMode::Constant {
+                let (x, y) = (x - i64::from(left), y - i64::from(top));
+                steps.push(Step::Crop { x, y, size: crop, fill: *fill });
+            } else {
+                steps.push(pad(sides, *padding_mode, *fill, size)?);
+                steps.push(Step::Crop { x, y, size: crop, fill: *fill });
+            }
         }
         Transform::RandomHorizontalFlip { p } => {
             steps.extend(draws.bernoulli(*p).then_some(Step::FlipX));
@@ -204,11 +240,11 @@ pub(super) fn resized(size: Size, wanted: &[u32], max_size: Option<u32>) -> Resu
         let shrunk = f64::from(max_size) * f64::from(new_short) / f64::from(new_long);
         (new_short, new_long) = (shrunk as u32, max_size);
     }
-    if new_short == 0 || new_long > crate::recipe::MAX_SIDE {
+    if new_short == 0 || new_long > MAX_SIDE {
         return Err(format!(
             "Resize({}) would make the image of {size} {new_short} by {new_long}; sides must be 1..={}",
             wanted[0],
-            crate::recipe::MAX_SIDE
+            MAX_SIDE
         ));
     }
     Ok(if size.width <= size.height {
@@ -229,23 +265,45 @@ fn centered(image: u32, crop: u32) -> i64 {
     half + i64::from(twice % 2 == 1 && half % 2 == 1)
 }
 
-/// `RandomCrop.make_params` along one side; `None` if the crop does not fit.
-fn random_crop(
-    image: u32,
-    crop: u32,
-    [before, after]: [u32; 2],
-    pad_if_needed: bool,
-    draws: &mut Draws,
-) -> Option<i64> {
-    let mut before = i64::from(before);
-    let mut padded = i64::from(image) + before + i64::from(after);
-    let missing = i64::from(crop) - padded;
-    if missing > 0 && pad_if_needed {
-        before += missing;
-        padded += 2 * missing;
+/// `pad` of torchvision.transforms.v2.functional.
+fn pad(sides: [u32; 4], mode: PaddingMode, fill: [u8; 3], image: Size) -> Result<Step, String> {
+    let [left, top, ..] = sides;
+    let step = Step::Pad { sides, mode };
+    // Mirrored, the image reaches that far.
+    let more = match mode {
+        PaddingMode::Constant => {
+            let (x, y) = (-i64::from(left), -i64::from(top));
+            return Ok(Step::Crop { x, y, size: step.size(image), fill });
+        }
+        PaddingMode::Edge => return Ok(step),
+        PaddingMode::Reflect => 1,
+        PaddingMode::Symmetric => 0,
+    };
+    let [left, top, right, bottom] = sides;
+    for (side, padding) in
+        [(image.width, left.max(right)), (image.height, top.max(bottom))]
+    {
+        if padding + more > side {
+            let least = padding + more;
+            let mode = if more == 1 { "reflect" } else { "symmetric" };
+            return Err(format!(
+                "padding_mode=\"{mode}\" by {padding} needs sides of at least {least}, the image is {image}"
+            ));
+        }
     }
-    let room = u64::try_from(padded - i64::from(crop)).ok()?;
-    Some(offset(draws.below(room + 1)) - before)
+    Ok(step)
+}
+
+/// `RandomCrop.make_params` along one side: what is padded before and behind.
+fn padded(image: u32, crop: u32, [before, behind]: [u32; 2], if_needed: bool) -> (u32, u32) {
+    let missing = crop.saturating_sub(image + before + behind);
+    let more = if if_needed { missing } else { 0 };
+    (before + more, behind + more)
+}
+
+/// Where a crop begins along one side; `None` if it does not fit.
+fn random_offset(image: u32, crop: u32, draws: &mut Draws) -> Option<i64> {
+    Some(offset(draws.below(u64::from(image.checked_sub(crop)?) + 1)))
 }
 
 /// `ColorJitter.make_params`: the four changes in random order, each by a uniform factor.

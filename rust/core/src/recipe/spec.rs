@@ -54,6 +54,14 @@ pub enum Transform {
         height: u32,
         width: u32,
     },
+    Pad {
+        /// Left, top, right, bottom.
+        padding: [u32; 4],
+        #[serde(default)]
+        fill: [u8; 3],
+        #[serde(default)]
+        padding_mode: PaddingMode,
+    },
     RandomCrop {
         size: [u32; 2],
         /// Left, top, right, bottom.
@@ -124,6 +132,12 @@ pub enum PaddingMode {
     /// The fill value.
     #[default]
     Constant,
+    /// The pixel at the border.
+    Edge,
+    /// The image mirrored at the border's pixel, which is not repeated.
+    Reflect,
+    /// The image mirrored at the border.
+    Symmetric,
 }
 
 impl Transform {
@@ -134,6 +148,7 @@ impl Transform {
             Self::Resize { .. } => "Resize",
             Self::CenterCrop { .. } => "CenterCrop",
             Self::Crop { .. } => "Crop",
+            Self::Pad { .. } => "Pad",
             Self::RandomCrop { .. } => "RandomCrop",
             Self::RandomHorizontalFlip { .. } => "RandomHorizontalFlip",
             Self::RandomVerticalFlip { .. } => "RandomVerticalFlip",

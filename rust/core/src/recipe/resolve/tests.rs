@@ -90,13 +90,14 @@ fn center_crop_rounds_half_to_even_and_pads() {
 
 #[test]
 fn random_crop_covers_the_padded_image() {
+    assert_eq!(padded(8, 8, [2, 1], true), (2, 1));
+    assert_eq!(padded(5, 8, [0, 0], true), (3, 3), "as many on both sides");
+    assert_eq!(padded(5, 9, [1, 0], true), (4, 3));
+    assert_eq!(padded(5, 8, [0, 0], false), (0, 0));
     let offsets: std::collections::BTreeSet<i64> =
-        (0..500).filter_map(|at| random_crop(8, 8, [2, 1], false, &mut draws(at))).collect();
-    assert_eq!(offsets, (-2..=1).collect());
-    assert_eq!(random_crop(5, 8, [0, 0], false, &mut draws(0)), None);
-    let padded: std::collections::BTreeSet<i64> =
-        (0..500).filter_map(|at| random_crop(5, 8, [0, 0], true, &mut draws(at))).collect();
-    assert_eq!(padded, (-3..=0).collect());
+        (0..500).filter_map(|at| random_offset(11, 8, &mut draws(at))).collect();
+    assert_eq!(offsets, (0..=3).collect());
+    assert_eq!(random_offset(5, 8, &mut draws(0)), None);
 }
 
 #[test]
