@@ -227,8 +227,7 @@ fn check_arguments(transform: &Transform) -> Result<(), String> {
             check_colors([*brightness, *contrast, *saturation, *hue])?;
             check_probability(*p)
         }
-        Transform::Grayscale => Ok(()),
-        Transform::ToDtype { .. } => Ok(()),
+        Transform::Grayscale | Transform::ToDtype { .. } => Ok(()),
         Transform::Normalize { mean, std } => {
             if let Some(value) = mean.iter().find(|value| !value.is_finite()) {
                 return Err(format!("mean must be finite, got {value}"));

@@ -172,12 +172,12 @@ impl Line {
     fn inside(&self, at: i64) -> u32 {
         let (first, last) = (self.content_start, self.content_end - 1);
         let inside = match self.beyond {
-            PaddingMode::Constant | PaddingMode::Edge => at,
             PaddingMode::Reflect if at < first => 2 * first - at,
             PaddingMode::Reflect if at > last => 2 * last - at,
             PaddingMode::Symmetric if at < first => 2 * first - at - 1,
             PaddingMode::Symmetric if at > last => 2 * last - at + 1,
-            PaddingMode::Reflect | PaddingMode::Symmetric => at,
+            // Clamped below; or within.
+            _ => at,
         };
         u32::try_from(inside.clamp(first, last)).expect("image positions are not negative")
     }

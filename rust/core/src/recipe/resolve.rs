@@ -3,10 +3,10 @@
 //! Distributions, rounding and fallbacks are those of `torchvision/transforms/v2` (0.26); each
 //! function names the method it follows.
 
+use super::MAX_SIDE;
 use super::spec::{PaddingMode, Transform};
 use crate::coeffs::Interpolation;
 use crate::rng::{Draws, EpochKey};
-use super::MAX_SIDE;
 use crate::{ColorOp, Size};
 
 /// What happens to the canvas, in numbers.
@@ -111,13 +111,13 @@ fn resolve_one(
             steps.push(Step::Crop { x, y, size, fill: [0; 3] });
         }
         Transform::Pad { padding, fill, padding_mode } => {
-            let padded = pad(*padding, *padding_mode, *fill, size)?;
-            if let Some(side) =
-                [padded.size(size).width, padded.size(size).height].iter().find(|side| **side > MAX_SIDE)
-            {
-                return Err(format!("Pad makes a side of {side}; sides must be 1..={MAX_SIDE}"));
+            let step = pad(*padding, *padding_mode, *fill, size)?;
+            let Size { width, height } = step.size(size);
+            let longest = width.max(height);
+            if longest > MAX_SIDE {
+                return Err(format!("Pad makes a side of {longest}; sides must be 1..={MAX_SIDE}"));
             }
-            steps.push(padded);
+            steps.push(step);
         }
         Transform::RandomCrop {
             size: [height, width],
@@ -129,7 +129,8 @@ fn resolve_one(
             let [left, top, right, bottom] = padding.unwrap_or_default();
             let (left, right) = padded(size.width, *width, [left, right], *pad_if_needed);
             let (top, bottom) = padded(size.height, *height, [top, bottom], *pad_if_needed);
-            let (crop, sides) = (Size { width: *width, height: *height }, [left, top, right, bottom]);
+            let (crop, sides) =
+                (Size { width: *width, height: *height }, [left, top, right, bottom]);
             let x = random_offset(size.width + left + right, *width, draws);
             let y = random_offset(size.height + top + bottom, *height, draws);
             let (Some(x), Some(y)) = (x, y) else {
@@ -242,9 +243,9 @@ pub(super) fn resized(size: Size, wanted: &[u32], max_size: Option<u32>) -> Resu
     }
     if new_short == 0 || new_long > MAX_SIDE {
         return Err(format!(
-            "Resize({}) would make the image of {size} {new_short} by {new_long}; sides must be 1..={}",
-            wanted[0],
-            MAX_SIDE
+            "Resize({}) would make the image of {size} {new_short} by {new_long}; sides must be \
+             1..={MAX_SIDE}",
+            wanted[0]
         ));
     }
     Ok(if size.width <= size.height {
@@ -280,9 +281,7 @@ fn pad(sides: [u32; 4], mode: PaddingMode, fill: [u8; 3], image: Size) -> Result
         PaddingMode::Symmetric => 0,
     };
     let [left, top, right, bottom] = sides;
-    for (side, padding) in
-        [(image.width, left.max(right)), (image.height, top.max(bottom))]
-    {
+    for (side, padding) in [(image.width, left.max(right)), (image.height, top.max(bottom))] {
         if padding + more > side {
             let least = padding + more;
             let mode = if more == 1 { "reflect" } else { "symmetric" };
@@ -337,8 +336,7 @@ fn photometric_distort(
         draws.bernoulli(p).then_some(factor)
     });
     let contrast = contrast.map(ColorOp::Contrast);
-    let (before, behind) =
-        if draws.bernoulli(0.5) { (contrast, None) } else { (None, contrast) };
+    let (before, behind) = if draws.bernoulli(0.5) { (contrast, None) } else { (None, contrast) };
     let channels = permutation::<3>(draws);
     let permute = draws.bernoulli(p).then_some(ColorOp::Permute(channels));
     [

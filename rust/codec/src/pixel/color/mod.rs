@@ -38,9 +38,8 @@ impl Program {
             }
             Step::Table(table)
         };
-        let table = |value: &dyn Fn(f32) -> f32| {
-            bytes(&|pixel| scalar::truncate(value(f32::from(pixel))))
-        };
+        let table =
+            |value: &dyn Fn(f32) -> f32| bytes(&|pixel| scalar::truncate(value(f32::from(pixel))));
         let steps = ops.iter().map(|op| match *op {
             ColorOp::Brightness(factor) => table(&|pixel| pixel * factor),
             ColorOp::Contrast(ratio) => {
