@@ -1,20 +1,33 @@
-"""From what the user passes as ``transforms=`` to the recipe that the core reads."""
+"""From what the user passes as ``transforms=`` to the recipe that the core reads.
+
+That is a list of ``forebay.transforms``, or torchvision's own objects, of both its versions, which
+are translated by name and argument.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from typing import Any
+
+import torch
 
 from . import transforms
 from .transforms import (
-    INSTEAD,
     CenterCrop,
     Crop,
     RandomCrop,
     RandomResizedCrop,
     Resize,
+    ToDtype,
     Transform,
 )
+
+_LISTS = ("Compose", "Sequential")
+_OF_OTHERS = ("RandomApply", "RandomChoice", "RandomOrder")
+# Batches are tensors already.
+_UNNEEDED = ("ToImage", "PILToTensor", "ToPureTensor", "Identity")
+_ELSEWHERE = "apply it to the batch in the training loop, where torchvision's works, too"
 
 
 def checked_transforms(given: object) -> tuple[Transform, ...]:
@@ -25,16 +38,11 @@ def checked_transforms(given: object) -> tuple[Transform, ...]:
         NotImplementedError: a transform that is not offered.
         ValueError: images would keep sizes of their own, so that no batch can hold them.
     """
-    listed: Iterable[Any] = ()
-    if isinstance(given, Iterable):
-        listed = given
-    elif given is not None:
-        listed = [given]
-    recipe = tuple(_checked(place, transform) for place, transform in enumerate(listed))
+    recipe = tuple(_translated("transforms", given))
     fixed = any(
         isinstance(step, (RandomResizedCrop, CenterCrop, Crop, RandomCrop))
         or (isinstance(step, Resize) and isinstance(step.size, tuple) and len(step.size) == 2)
-        for step in recipe
+        for step in _flat(recipe)
     )
     if not fixed:
         names = ", ".join(type(step).__name__ for step in recipe) or "nothing"
@@ -45,28 +53,62 @@ def checked_transforms(given: object) -> tuple[Transform, ...]:
     return recipe
 
 
-def _checked(place: int, step: Any) -> Transform:
-    if isinstance(step, Transform):
-        return step
-    where = f"transforms[{place}]"
-    if isinstance(step, type) and issubclass(step, Transform):
-        raise TypeError(f"{where} is the class {step.__name__}; write {step.__name__}(...)")
-    kind = step if isinstance(step, type) else type(step)
-    name = getattr(step, "__name__", kind.__name__)
-    if kind.__module__.startswith("torchvision."):
-        if name in INSTEAD:
-            raise TypeError(f"{where} is torchvision's {name}; {INSTEAD[name]}")
-        if name in transforms.__all__:
-            raise TypeError(f"{where} is torchvision's {name}; use forebay.transforms.{name}")
-        raise NotImplementedError(f"{where} is torchvision's {name}, {_offered()}")
-    if callable(step):
+def _flat(steps: Iterable[Transform]) -> Iterator[Transform]:
+    for step in steps:
+        yield step
+        yield from _flat(getattr(step, "transforms", ()))
+
+
+def _translated(where: str, given: Any) -> Iterator[Transform]:
+    """The steps that ``given`` stands for: none for what batches need no more."""
+    if given is None:
+        return
+    if isinstance(given, Transform):
+        yield given
+        return
+    kind = given if isinstance(given, type) else type(given)
+    name = getattr(given, "__name__", kind.__name__)
+    is_peers = kind.__module__.startswith(("torchvision.", "torch.nn."))
+    if is_peers and name in _LISTS:
+        given = getattr(given, "transforms", given)
+    elif is_peers and not isinstance(given, type):
+        yield from _counterpart(where, given, name)
+        return
+    elif isinstance(given, type):
+        raise TypeError(f"{where} is the class {name}; write {name}(...)")
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
+        for place, step in enumerate(given):
+            yield from _translated(f"{where}[{place}]", step)
+    elif callable(given):
         raise NotImplementedError(
             f"{where} is a Python callable ({name}); transforms run outside Python: use those of "
             "forebay.transforms, or apply it to the batch in the training loop"
         )
-    raise TypeError(f"{where} must be one of forebay.transforms, got {name}")
+    else:
+        raise TypeError(f"{where} must be one of forebay.transforms, got {name}")
 
 
-def _offered() -> str:
-    names = ", ".join(name for name in transforms.__all__ if name != "Transform")
-    return f"which is not offered; forebay.transforms has {names}"
+def _counterpart(where: str, given: Any, name: str) -> Iterator[Transform]:
+    """What torchvision's transform is here."""
+    if name in _UNNEEDED:
+        return
+    if name == "ToTensor":
+        yield ToDtype(torch.float32, scale=True)
+        return
+    if name == "ConvertImageDtype":
+        yield ToDtype(given.dtype, scale=True)
+        return
+    if name not in transforms.__all__:
+        offered = ", ".join(known for known in transforms.__all__ if known != "Transform")
+        raise NotImplementedError(
+            f"{where} is torchvision's {name}, which is not offered; forebay.transforms has "
+            f"{offered}; or {_ELSEWHERE}"
+        )
+    own: Any = getattr(transforms, name)
+    arguments = {field.name: getattr(given, field.name) for field in fields(own)}
+    if name in _OF_OTHERS:
+        arguments["transforms"] = list(_translated(f"{where}.transforms", given.transforms))
+    try:
+        yield own(**arguments)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise type(error)(f"{where} is torchvision's {name}: {error}") from None

@@ -22,10 +22,13 @@ __all__ = [
     "Grayscale",
     "Normalize",
     "Pad",
+    "RandomApply",
+    "RandomChoice",
     "RandomCrop",
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomInvert",
+    "RandomOrder",
     "RandomPhotometricDistort",
     "RandomPosterize",
     "RandomResizedCrop",
@@ -51,7 +54,7 @@ _PILLOW_INTERPOLATIONS = {0: "nearest", 2: "bilinear", 3: "bicubic"}
 _UNNEEDED = "leave it out: batches are tensors"
 # What stands here in place of transforms of torchvision's that need no counterpart.
 INSTEAD = {
-    "Compose": "pass a list of forebay.transforms instead",
+    "Compose": "pass a list of transforms instead",
     "ToTensor": "use forebay.transforms.ToDtype(torch.float32, scale=True), which makes floats in "
     "0..1 as it does, or Normalize alone; without either, batches are uint8 in 0..255",
     "ToImage": _UNNEEDED,
@@ -78,9 +81,7 @@ class Transform:
     def to_dict(self) -> dict[str, Any]:
         """The transform as the core reads it; sizes are ``[height, width]``."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {"name": type(self).__name__} | {
-            name: list(value) if isinstance(value, tuple) else value for name, value in own.items()
-        }
+        return {"name": type(self).__name__} | {name: _plain(value) for name, value in own.items()}
 
     def _set(self, **values: object) -> None:
         for name, value in values.items():
@@ -173,8 +174,8 @@ class Crop(Transform):
 class Pad(Transform):
     """Pads by one number, by (across, down), or by (left, top, right, bottom).
 
-    With ``fill``, one value or one per channel; or, by ``padding_mode``, with the ``"edge"`` or with
-    the image mirrored: ``"reflect"`` without its outermost pixels, ``"symmetric"`` with them.
+    With ``fill``, one value or one per channel; or, by ``padding_mode``, with the ``"edge"``, or
+    with the image mirrored: ``"reflect"`` without its outermost pixels, ``"symmetric"`` with them.
     """
 
     padding: Size
@@ -363,6 +364,47 @@ class RandomPhotometricDistort(Transform):
 
 
 @dataclass(frozen=True)
+class RandomApply(Transform):
+    """Does all of ``transforms`` with probability ``p``, or none."""
+
+    transforms: Sequence[Transform]
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Checks the arguments."""
+        self._set(transforms=_listed(self))
+        _check_probability(self, self.p)
+
+
+@dataclass(frozen=True)
+class RandomChoice(Transform):
+    """Does one of ``transforms``, each with its probability ``p``; by default all alike."""
+
+    transforms: Sequence[Transform]
+    p: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the arguments; probabilities then add up to 1."""
+        listed = _listed(self)
+        given = [1.0] * len(listed) if self.p is None else self.p
+        p = _numbers(self, "p", given, len(listed))
+        if not all(0 <= each < math.inf for each in p) or not 0 < sum(p) < math.inf:
+            raise self._wrong("p", self.p, "numbers from 0 on, not all 0")
+        self._set(transforms=listed, p=tuple(each / sum(p) for each in p))
+
+
+@dataclass(frozen=True)
+class RandomOrder(Transform):
+    """Does all of ``transforms`` in random order."""
+
+    transforms: Sequence[Transform]
+
+    def __post_init__(self) -> None:
+        """Checks the list."""
+        self._set(transforms=_listed(self))
+
+
+@dataclass(frozen=True)
 class ToDtype(Transform):
     """Converts to ``dtype``; ``scale=True`` maps 0..255 to 0..1."""
 
@@ -415,6 +457,24 @@ if not TYPE_CHECKING:  # to type checkers it would mean that every name exists
             offered = ", ".join(known for known in __all__ if known != "Transform")
             advice = f"it has {offered}"
         raise AttributeError(f"forebay.transforms has no {name!r}: {advice}")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value.to_dict() if isinstance(value, Transform) else value
+
+
+def _listed(owner: RandomApply | RandomChoice | RandomOrder) -> tuple[Transform, ...]:
+    given = owner.transforms
+    if not isinstance(given, Sequence) or not all(isinstance(each, Transform) for each in given):
+        raise TypeError(
+            f"{type(owner).__name__}: transforms must be a list of forebay.transforms, "
+            f"got {given!r}"
+        )
+    if not given:
+        raise owner._wrong("transforms", given, "at least one")
+    return tuple(given)
 
 
 def dtype_name(dtype: object, argument: str) -> str:

@@ -90,8 +90,8 @@ def test_pad_is_exact(compare, padding, mode):
     flip, flipped = T.RandomHorizontalFlip(1), V.RandomHorizontalFlip(1)
     compare([T.CenterCrop(16), flip, own], [V.CenterCrop(16), flipped, peer], 0)
     compare([T.CenterCrop(16), own, flip, own], [V.CenterCrop(16), peer, flipped, peer], 0)
-    nearest = {"interpolation": "nearest"}, {"interpolation": V.InterpolationMode.NEAREST}
-    own_resize, peer_resize = (t.Resize((20, 24), **how) for t, how in zip((T, V), nearest))
+    own_resize = T.Resize((20, 24), interpolation="nearest")
+    peer_resize = V.Resize((20, 24), interpolation=V.InterpolationMode.NEAREST)
     compare([own_resize, own, own_resize], [peer_resize, peer, peer_resize], 0)
     turned = [T.CenterCrop(250), own, T.CenterCrop(300), T.RandomInvert(1)]
     peers = [V.CenterCrop(250), peer, V.CenterCrop(300), V.RandomInvert(1)]

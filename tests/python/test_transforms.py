@@ -101,11 +101,12 @@ def test_crop_has_the_arguments_of_torchvisions_function():
 @pytest.mark.parametrize(
     ("step", "error", "words"),
     [
-        (V.Resize(8), TypeError, ["transforms[0]", "torchvision", "forebay.transforms.Resize"]),
-        (V.Compose([V.Resize(8)]), TypeError, ["Compose", "list"]),
-        (V.ToImage(), TypeError, ["ToImage", "leave it out"]),
-        (V1.ToTensor(), TypeError, ["ToTensor", "ToDtype(torch.float32, scale=True)", "uint8"]),
         (V.GaussianBlur(3), NotImplementedError, ["GaussianBlur", "not offered", "CenterCrop"]),
+        (V.Compose([V.GaussianBlur(3)]), NotImplementedError, ["transforms[0][0]", "GaussianBlur"]),
+        (V.RandomApply([V.GaussianBlur(3)]), NotImplementedError, ["transforms[0].transforms[0]"]),
+        (V.Grayscale(), NotImplementedError, ["torchvision", "num_output_channels=1"]),
+        (V.ToDtype({torch.Tensor: torch.float32}), TypeError, ["ToDtype", "dtype"]),
+        (V.CenterCrop, TypeError, ["class CenterCrop"]),
         (abs, NotImplementedError, ["callable", "abs"]),
         (T.CenterCrop, TypeError, ["class CenterCrop"]),
         ("Resize", TypeError, ["transforms", "str"]),
@@ -116,6 +117,53 @@ def test_what_is_not_ours_is_refused_by_name(step, error, words):
         checked_transforms([step, T.CenterCrop(8)])
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("version", [V, V1])
+def test_torchvisions_objects_are_translated(version):
+    peer = version.Compose([
+        version.Pad((1, 2), padding_mode="edge"),
+        version.RandomResizedCrop(32, scale=(0.2, 1), interpolation=V.InterpolationMode.BICUBIC),
+        version.RandomApply([version.ColorJitter(0.4, hue=0.1), version.RandomInvert()], p=0.8),
+        version.Compose([version.RandomHorizontalFlip(0.3), version.RandomPosterize(3, 0.2)]),
+        version.RandomChoice([version.RandomSolarize(9), version.RandomGrayscale(0.2)]),
+        version.RandomCrop(30, padding=2, fill=7),
+        version.ToTensor() if version is V1 else version.ToImage(),
+        version.ConvertImageDtype(torch.float32),
+        version.Normalize((0.1, 0.2, 0.3), (0.5, 0.5, 0.5)),
+    ])  # fmt: skip
+    to_float = T.ToDtype(torch.float32, scale=True)
+    assert checked_transforms(peer) == (
+        T.Pad((1, 2), padding_mode="edge"),
+        T.RandomResizedCrop(32, scale=(0.2, 1), interpolation="bicubic"),
+        T.RandomApply([T.ColorJitter(0.4, hue=0.1), T.RandomInvert()], p=0.8),
+        T.RandomHorizontalFlip(0.3),
+        T.RandomPosterize(3, 0.2),
+        T.RandomChoice([T.RandomSolarize(9), T.RandomGrayscale(0.2)]),
+        T.RandomCrop(30, padding=2, fill=7),
+        *([to_float] if version is V1 else []),
+        to_float,
+        T.Normalize((0.1, 0.2, 0.3), (0.5, 0.5, 0.5)),
+    )
+    modules = torch.nn.Sequential(version.CenterCrop(8), version.RandomVerticalFlip())
+    assert checked_transforms(modules) == (T.CenterCrop(8), T.RandomVerticalFlip())
+    mixed = [T.CenterCrop(9), version.CenterCrop(8)]
+    assert checked_transforms(mixed) == (T.CenterCrop(9), T.CenterCrop(8))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "Grayscale"])
+def test_every_transform_is_translated_with_its_defaults(name):
+    needed = {
+        "CenterCrop": [8], "Normalize": [[0.5], [0.5]], "Pad": [3], "RandomCrop": [8],
+        "RandomPosterize": [3], "RandomResizedCrop": [8], "RandomSolarize": [100.0], "Resize": [8],
+        "ToDtype": [torch.float16],
+    }.get(name, [])  # fmt: skip
+    own, peer = needed, needed
+    if name in ("RandomApply", "RandomChoice", "RandomOrder"):
+        own, peer = [[T.CenterCrop(8)]], [[V.CenterCrop(8)]]
+    first = T.CenterCrop(8)
+    translated = checked_transforms([first, getattr(V, name)(*peer)])
+    assert translated == (first, getattr(T, name)(*own))
 
 
 def test_compare_print_and_pickle_by_value():

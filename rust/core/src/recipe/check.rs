@@ -54,19 +54,9 @@ pub(super) fn check(spec: &RecipeSpec) -> Result<Checked, RecipeError> {
         let name = transform.name();
         let wrong = |problem| RecipeError::Argument { place, name, problem };
         check_arguments(transform).map_err(wrong)?;
-        if let Some([height, width]) = output_size(transform) {
-            size = Some(Size { width, height });
-        } else if let (Transform::Resize { .. }, Some(before)) = (transform, size) {
-            // The shorter edge alone fixes the size only of images that are alike already.
-            size = resized_fixed(transform, before);
-        } else if let Transform::Pad { padding: [left, top, right, bottom], .. } = transform {
-            size = size.map(|Size { width, height }| Size {
-                width: width + left + right,
-                height: height + top + bottom,
-            });
-            let sides = size.map_or([1; 2], |size| [size.height, size.width]);
-            check_sides(&sides).map_err(wrong)?;
-        }
+        size = output_size(transform, size);
+        let sides = size.map_or([1; 2], |size| [size.height, size.width]);
+        check_sides(&sides).map_err(wrong)?;
         conversion.step(transform).map_err(wrong)?;
     }
     let size = size.ok_or(RecipeError::NoFixedSize)?;
@@ -78,33 +68,42 @@ pub(super) fn check(spec: &RecipeSpec) -> Result<Checked, RecipeError> {
     })
 }
 
-/// What `Resize(shorter edge)` makes of an image whose size is known.
-fn resized_fixed(transform: &Transform, before: Size) -> Option<Size> {
-    let Transform::Resize { size, max_size, .. } = transform else {
-        return None;
+/// The size that all images have after a transform, as far as it is the same; `before` is that
+/// before it.
+fn output_size(transform: &Transform, before: Option<Size>) -> Option<Size> {
+    let fixed = |[height, width]: [u32; 2]| Some(Size { width, height });
+    let all = |transforms: &[Transform]| {
+        transforms.iter().fold(before, |size, transform| output_size(transform, size))
     };
-    super::resolve::resized(before, size, *max_size).ok()
-}
-
-fn output_size(transform: &Transform) -> Option<[u32; 2]> {
     match transform {
         Transform::RandomResizedCrop { size, .. }
         | Transform::CenterCrop { size }
-        | Transform::RandomCrop { size, .. } => Some(*size),
-        Transform::Crop { height, width, .. } => Some([*height, *width]),
-        Transform::Resize { size, .. } => <[u32; 2]>::try_from(size.as_slice()).ok(),
-        Transform::Pad { .. }
-        | Transform::RandomHorizontalFlip { .. }
-        | Transform::RandomVerticalFlip { .. }
-        | Transform::ColorJitter { .. }
-        | Transform::Grayscale
-        | Transform::RandomGrayscale { .. }
-        | Transform::RandomInvert { .. }
-        | Transform::RandomPosterize { .. }
-        | Transform::RandomSolarize { .. }
-        | Transform::RandomPhotometricDistort { .. }
-        | Transform::ToDtype { .. }
-        | Transform::Normalize { .. } => None,
+        | Transform::RandomCrop { size, .. } => fixed(*size),
+        Transform::Crop { height, width, .. } => fixed([*height, *width]),
+        Transform::Resize { size, max_size, .. } => match *size.as_slice() {
+            [height, width] => fixed([height, width]),
+            // The shorter edge alone fixes the size only of images that are alike already.
+            _ => super::resolve::resized(before?, size, *max_size).ok(),
+        },
+        Transform::Pad { padding: [left, top, right, bottom], .. } => {
+            let Size { width, height } = before?;
+            fixed([height + top + bottom, width + left + right])
+        }
+        Transform::RandomApply { transforms, p } => {
+            let applied = all(transforms);
+            if *p >= 1.0 { applied } else { before.filter(|_| applied == before) }
+        }
+        Transform::RandomChoice { transforms, .. } => {
+            let mut sizes = transforms.iter().map(|transform| output_size(transform, before));
+            let first = sizes.next()?;
+            first.filter(|_| sizes.all(|size| size == first))
+        }
+        Transform::RandomOrder { transforms } => {
+            // Whichever comes last must make the same size, or none may change it.
+            let kept = transforms.iter().all(|transform| output_size(transform, before) == before);
+            before.filter(|_| kept)
+        }
+        _ => before,
     }
 }
 
@@ -142,6 +141,13 @@ impl Conversion {
                 }
                 self.normalize = Some(Normalize { mean: *mean, std: *std });
             }
+            Transform::RandomApply { transforms, .. }
+            | Transform::RandomChoice { transforms, .. }
+            | Transform::RandomOrder { transforms }
+                if transforms.iter().any(converts) =>
+            {
+                return Err("ToDtype and Normalize cannot be left to chance".into());
+            }
             _ if self.dtype.is_some_and(|dtype| dtype != DType::UInt8) => {
                 return Err(format!(
                     "comes after images became float; move it before {}",
@@ -173,6 +179,26 @@ impl Conversion {
             _ => Ok((dtype, self.scale, self.normalize)),
         }
     }
+}
+
+/// Whether images may leave it in another element type.
+fn converts(transform: &Transform) -> bool {
+    match transform {
+        Transform::ToDtype { .. } | Transform::Normalize { .. } => true,
+        Transform::RandomApply { transforms, .. }
+        | Transform::RandomChoice { transforms, .. }
+        | Transform::RandomOrder { transforms } => transforms.iter().any(converts),
+        _ => false,
+    }
+}
+
+fn check_all(transforms: &[Transform]) -> Result<(), String> {
+    if transforms.is_empty() {
+        return Err("expected at least one transform, got none".into());
+    }
+    transforms.iter().try_for_each(|transform| {
+        check_arguments(transform).map_err(|problem| format!("{}: {problem}", transform.name()))
+    })
 }
 
 fn check_arguments(transform: &Transform) -> Result<(), String> {
@@ -227,6 +253,22 @@ fn check_arguments(transform: &Transform) -> Result<(), String> {
             check_colors([*brightness, *contrast, *saturation, *hue])?;
             check_probability(*p)
         }
+        Transform::RandomApply { transforms, p } => {
+            check_probability(*p)?;
+            check_all(transforms)
+        }
+        Transform::RandomChoice { transforms, p } => {
+            if p.len() != transforms.len() {
+                let (got, want) = (p.len(), transforms.len());
+                return Err(format!("p must have a number for each of {want}, got {got}"));
+            }
+            let sum: f64 = p.iter().sum();
+            if p.iter().any(|p| !p.is_finite() || *p < 0.0) || sum <= 0.0 || !sum.is_finite() {
+                return Err(format!("p must be numbers from 0 on, and not all 0, got {p:?}"));
+            }
+            check_all(transforms)
+        }
+        Transform::RandomOrder { transforms } => check_all(transforms),
         Transform::Grayscale | Transform::ToDtype { .. } => Ok(()),
         Transform::Normalize { mean, std } => {
             if let Some(value) = mean.iter().find(|value| !value.is_finite()) {

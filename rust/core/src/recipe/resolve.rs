@@ -3,6 +3,8 @@
 //! Distributions, rounding and fallbacks are those of `torchvision/transforms/v2` (0.26); each
 //! function names the method it follows.
 
+mod color;
+
 use super::MAX_SIDE;
 use super::spec::{PaddingMode, Transform};
 use crate::coeffs::Interpolation;
@@ -60,11 +62,24 @@ pub(crate) fn resolve(
     let mut steps = Vec::with_capacity(transforms.len() + 1);
     for (place, transform) in (0..).zip(transforms) {
         let mut draws = key.epoch.draws(key.position, place, key.group);
-        let first = steps.len();
-        resolve_one(transform, size, &mut draws, &mut steps)?;
-        size = steps[first..].iter().fold(size, |size, step| step.size(size));
+        size = resolve_list([transform], size, &mut draws, &mut steps)?;
     }
     Ok(steps)
+}
+
+/// Resolves one after the other, from the same draws; the canvas's size after them.
+fn resolve_list<'a>(
+    transforms: impl IntoIterator<Item = &'a Transform>,
+    mut size: Size,
+    draws: &mut Draws,
+    steps: &mut Vec<Step>,
+) -> Result<Size, String> {
+    for transform in transforms {
+        let first = steps.len();
+        resolve_one(transform, size, draws, steps)?;
+        size = steps[first..].iter().fold(size, |size, step| step.size(size));
+    }
+    Ok(size)
 }
 
 fn resolve_one(
@@ -152,29 +167,20 @@ fn resolve_one(
         Transform::RandomVerticalFlip { p } => {
             steps.extend(draws.bernoulli(*p).then_some(Step::FlipY));
         }
-        Transform::ColorJitter { brightness, contrast, saturation, hue } => {
-            let ops = color_jitter([*brightness, *contrast, *saturation, *hue], draws);
-            steps.extend(ops.map(Step::Color));
+        Transform::RandomApply { transforms, p } => {
+            if draws.bernoulli(*p) {
+                resolve_list(transforms, size, draws, steps)?;
+            }
         }
-        Transform::Grayscale => steps.push(Step::Color(ColorOp::Grayscale)),
-        Transform::RandomGrayscale { p } => {
-            steps.extend(draws.bernoulli(*p).then_some(Step::Color(ColorOp::Grayscale)));
+        Transform::RandomChoice { transforms, p } => {
+            let chosen = &transforms[weighted(p, draws)];
+            resolve_one(chosen, size, draws, steps)?;
         }
-        Transform::RandomInvert { p } => {
-            steps.extend(draws.bernoulli(*p).then_some(Step::Color(ColorOp::Invert)));
+        Transform::RandomOrder { transforms } => {
+            let order = permutation(transforms.len(), draws);
+            resolve_list(order.into_iter().map(|place| &transforms[place]), size, draws, steps)?;
         }
-        Transform::RandomPosterize { bits, p } => {
-            steps.extend(draws.bernoulli(*p).then_some(Step::Color(ColorOp::Posterize(*bits))));
-        }
-        Transform::RandomSolarize { threshold, p } => {
-            let op = ColorOp::Solarize(single(*threshold));
-            steps.extend(draws.bernoulli(*p).then_some(Step::Color(op)));
-        }
-        Transform::RandomPhotometricDistort { brightness, contrast, saturation, hue, p } => {
-            let ranges = [*brightness, *contrast, *saturation, *hue];
-            steps.extend(photometric_distort(ranges, *p, draws).map(Step::Color));
-        }
-        Transform::ToDtype { .. } | Transform::Normalize { .. } => {}
+        colors => steps.extend(color::ops(colors, draws).into_iter().map(Step::Color)),
     }
     Ok(())
 }
@@ -305,65 +311,26 @@ fn random_offset(image: u32, crop: u32, draws: &mut Draws) -> Option<i64> {
     Some(offset(draws.below(u64::from(image.checked_sub(crop)?) + 1)))
 }
 
-/// `ColorJitter.make_params`: the four changes in random order, each by a uniform factor.
-fn color_jitter(ranges: [Option<[f64; 2]>; 4], draws: &mut Draws) -> impl Iterator<Item = ColorOp> {
-    let order = permutation::<4>(draws);
-    let factors = ranges.map(|range| {
-        let [low, high] = range.unwrap_or_default();
-        let factor = single(draws.uniform(low, high));
-        range.map(|_| factor)
+/// A place by its probability; they need not add up to 1.
+fn weighted(p: &[f64], draws: &mut Draws) -> usize {
+    let at = draws.uniform(0.0, p.iter().sum());
+    let mut end = 0.0;
+    let found = p.iter().position(|part| {
+        end += part;
+        at < end
     });
-    order.into_iter().filter_map(move |which| {
-        let factor = factors[usize::from(which)]?;
-        Some(match which {
-            0 => ColorOp::Brightness(factor),
-            1 => ColorOp::Contrast(factor),
-            2 => ColorOp::Saturation(factor),
-            _ => ColorOp::Hue(factor),
-        })
-    })
+    // Sums round.
+    found.unwrap_or_else(|| p.iter().rposition(|part| *part > 0.0).unwrap_or(0))
 }
 
-/// `RandomPhotometricDistort.make_params`: each change with its probability, contrast before or
-/// behind saturation and hue, then perhaps the channels in another order.
-fn photometric_distort(
-    ranges: [[f64; 2]; 4],
-    p: f64,
-    draws: &mut Draws,
-) -> impl Iterator<Item = ColorOp> {
-    let [brightness, contrast, saturation, hue] = ranges.map(|[low, high]| {
-        let factor = single(draws.uniform(low, high));
-        draws.bernoulli(p).then_some(factor)
-    });
-    let contrast = contrast.map(ColorOp::Contrast);
-    let (before, behind) = if draws.bernoulli(0.5) { (contrast, None) } else { (None, contrast) };
-    let channels = permutation::<3>(draws);
-    let permute = draws.bernoulli(p).then_some(ColorOp::Permute(channels));
-    [
-        brightness.map(ColorOp::Brightness),
-        before,
-        saturation.map(ColorOp::Saturation),
-        hue.map(ColorOp::Hue),
-        behind,
-        permute,
-    ]
-    .into_iter()
-    .flatten()
-}
-
-/// Every order of `0..N` alike.
-fn permutation<const N: usize>(draws: &mut Draws) -> [u8; N] {
-    let mut order = std::array::from_fn(|place| u8::try_from(place).expect("few places"));
-    for last in (1..N).rev() {
-        let other = usize::try_from(draws.below(last as u64 + 1)).expect("below N");
+/// Every order of so many places alike.
+fn permutation(count: usize, draws: &mut Draws) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        let other = usize::try_from(draws.below(last as u64 + 1)).expect("a place");
         order.swap(last, other);
     }
     order
-}
-
-#[allow(clippy::cast_possible_truncation, reason = "factors are float32 in torchvision's kernels")]
-fn single(factor: f64) -> f32 {
-    factor as f32
 }
 
 #[cfg(test)]

@@ -114,6 +114,19 @@ pub enum Transform {
         hue: [f64; 2],
         p: f64,
     },
+    /// All of them, or none.
+    RandomApply {
+        transforms: Vec<Transform>,
+        p: f64,
+    },
+    /// One of them, each with its probability.
+    RandomChoice {
+        transforms: Vec<Transform>,
+        p: Vec<f64>,
+    },
+    RandomOrder {
+        transforms: Vec<Transform>,
+    },
     ToDtype {
         dtype: DType,
         #[serde(default)]
@@ -159,6 +172,9 @@ impl Transform {
             Self::RandomPosterize { .. } => "RandomPosterize",
             Self::RandomSolarize { .. } => "RandomSolarize",
             Self::RandomPhotometricDistort { .. } => "RandomPhotometricDistort",
+            Self::RandomApply { .. } => "RandomApply",
+            Self::RandomChoice { .. } => "RandomChoice",
+            Self::RandomOrder { .. } => "RandomOrder",
             Self::ToDtype { .. } => "ToDtype",
             Self::Normalize { .. } => "Normalize",
         }

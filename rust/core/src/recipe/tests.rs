@@ -208,3 +208,34 @@ fn boxes_masks_and_images_of_a_group_move_together() {
     let fault = recipe.plan(&schema, record(vec![]), &other, key, 0).unwrap_err();
     assert_eq!(fault.reason, "mask mask is 40x30, its image 400x300");
 }
+
+#[test]
+fn a_batch_needs_one_size_whatever_is_drawn() {
+    let crop = |side: u32| format!(r#"{{"name": "CenterCrop", "size": [{side}, {side}]}}"#);
+    let kept = r#"{"name": "RandomHorizontalFlip"}"#;
+    let size = |transforms: String| {
+        let json = format!(r#"{{"transforms": [{transforms}]}}"#);
+        recipe(&json).map(|recipe| recipe.specs[0].shape[1..].to_vec())
+    };
+    let choice = |of: &[String]| {
+        let p = vec!["1"; of.len()].join(", ");
+        let of = of.join(", ");
+        format!(r#"{{"name": "RandomChoice", "p": [{p}], "transforms": [{of}]}}"#)
+    };
+    let apply =
+        |p: f64, of: &str| format!(r#"{{"name": "RandomApply", "p": {p}, "transforms": [{of}]}}"#);
+    assert_eq!(size(choice(&[crop(8), crop(8)])), Ok(vec![8, 8]));
+    assert_eq!(size(choice(&[crop(8), crop(9)])), Err(RecipeError::NoFixedSize));
+    assert_eq!(size(format!("{}, {}", crop(8), choice(&[crop(8), kept.into()]))), Ok(vec![8, 8]));
+    assert_eq!(size(apply(0.5, &crop(8))), Err(RecipeError::NoFixedSize));
+    assert_eq!(size(apply(1.0, &crop(8))), Ok(vec![8, 8]));
+    assert_eq!(size(format!("{}, {}", crop(8), apply(0.5, kept))), Ok(vec![8, 8]));
+    let pad = r#"{"name": "Pad", "padding": [1, 2, 3, 4]}"#;
+    assert_eq!(size(format!("{}, {pad}", crop(8))), Ok(vec![14, 12]));
+    assert_eq!(size(format!("{}, {}", crop(8), apply(0.5, pad))), Err(RecipeError::NoFixedSize));
+    let order = format!(r#"{{"name": "RandomOrder", "transforms": [{kept}, {pad}]}}"#);
+    assert_eq!(size(format!("{}, {order}", crop(8))), Err(RecipeError::NoFixedSize));
+    let convert = r#"{"name": "ToDtype", "dtype": "float32"}"#;
+    let left_to_chance = size(format!("{}, {}", crop(8), apply(0.5, convert)));
+    assert!(left_to_chance.unwrap_err().to_string().contains("cannot be left to chance"));
+}

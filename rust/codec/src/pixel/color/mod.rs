@@ -75,7 +75,9 @@ impl Program {
                 (Step::Grayscale, _) => scalar::to_gray(pixels),
                 (Step::Permute(channels), _) => {
                     let from = channels.map(usize::from);
-                    pixels.iter_mut().for_each(|pixel| *pixel = from.map(|from| pixel[from]));
+                    for pixel in pixels.iter_mut() {
+                        *pixel = from.map(|from| pixel[from]);
+                    }
                 }
                 (&Step::Saturation(ratio), Kind::Scalar) => scalar::saturate(pixels, ratio),
                 (&Step::Hue(turns), Kind::Scalar) => scalar::turn_hue(pixels, turns),

@@ -105,7 +105,7 @@ fn color_jitter_draws_each_order_and_stays_in_range() {
     let ranges = [Some([0.5, 1.5]), Some([0.8, 1.2]), None, Some([-0.1, 0.1])];
     let mut orders = std::collections::BTreeMap::new();
     for position in 0..6000 {
-        let ops: Vec<ColorOp> = color_jitter(ranges, &mut draws(position)).collect();
+        let ops: Vec<ColorOp> = color::color_jitter(ranges, &mut draws(position));
         let order: Vec<u8> = ops
             .iter()
             .map(|op| match op {
@@ -151,4 +151,60 @@ fn rng_1_fields_of_one_group_move_together() {
     assert_eq!(steps(5, 0), steps(5, 0));
     assert_ne!(steps(5, 0), steps(5, 1));
     assert_ne!(steps(5, 0), steps(6, 0));
+}
+
+fn list(json: &str) -> Vec<Transform> {
+    serde_json::from_str(json).unwrap()
+}
+
+/// Steps of a list of transforms at many positions, counted.
+fn counted(json: &str, positions: u64) -> std::collections::BTreeMap<String, u64> {
+    let transforms = list(json);
+    let mut counts = std::collections::BTreeMap::new();
+    for position in 0..positions {
+        let key = DrawKey { epoch: EpochKey::new(3, 0), position, group: 0 };
+        let steps = resolve(&transforms, PHOTO, key).unwrap();
+        let names: Vec<String> = steps.iter().map(|step| format!("{step:?}")).collect();
+        *counts.entry(names.join(" ")).or_insert(0) += 1;
+    }
+    counts
+}
+
+#[test]
+fn lists_are_applied_whole_or_not_at_all() {
+    let json = r#"[{"name": "RandomApply", "p": 0.3, "transforms": [
+        {"name": "RandomHorizontalFlip", "p": 1}, {"name": "RandomVerticalFlip", "p": 1}]}]"#;
+    let counts = counted(json, 10_000);
+    assert_eq!(counts.keys().collect::<Vec<_>>(), ["", "FlipX FlipY"]);
+    assert!((2_850..3_150).contains(&counts["FlipX FlipY"]), "{counts:?}");
+}
+
+#[test]
+fn one_of_a_list_is_chosen_by_its_probability() {
+    let json = r#"[{"name": "RandomChoice", "p": [0.2, 0, 0.6], "transforms": [
+        {"name": "RandomHorizontalFlip", "p": 1}, {"name": "Grayscale"},
+        {"name": "RandomVerticalFlip", "p": 1}]}]"#;
+    let counts = counted(json, 10_000);
+    assert_eq!(counts.keys().collect::<Vec<_>>(), ["FlipX", "FlipY"]);
+    assert!((2_350..2_650).contains(&counts["FlipX"]), "a quarter: {counts:?}");
+}
+
+#[test]
+fn every_order_of_a_list_comes_alike() {
+    let json = r#"[{"name": "RandomOrder", "transforms": [{"name": "RandomHorizontalFlip", "p": 1},
+        {"name": "Grayscale"}, {"name": "RandomVerticalFlip", "p": 1}]}]"#;
+    let counts = counted(json, 6_000);
+    assert_eq!(counts.len(), 6);
+    assert!(counts.values().all(|count| (850..1_150).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn sizes_are_followed_through_lists() {
+    let json = r#"[{"name": "RandomApply", "p": 1, "transforms": [
+        {"name": "Resize", "size": [100]}, {"name": "CenterCrop", "size": [90, 90]}]},
+        {"name": "CenterCrop", "size": [80, 80]}]"#;
+    let key = DrawKey { epoch: EpochKey::new(3, 0), position: 0, group: 0 };
+    let steps = resolve(&list(json), PHOTO, key).unwrap();
+    let Step::Crop { x, y, size, .. } = steps[2] else { panic!("{steps:?}") };
+    assert_eq!((x, y, size), (5, 5, Size { width: 80, height: 80 }), "of 90 by 90");
 }
