@@ -18,6 +18,7 @@ static_assert(__builtin_offsetof(fb_job, across) == 264, "mirrored");
 static_assert(__builtin_offsetof(fb_job, color) == 280, "mirrored");
 static_assert(__builtin_offsetof(fb_job, sum) == 296, "mirrored");
 static_assert(__builtin_offsetof(fb_job, mean_pixels) == 312, "mirrored");
+static_assert(__builtin_offsetof(fb_erasure, values) == 44, "mirrored");
 static_assert(__builtin_offsetof(fb_blocks, quantisation) == 32, "mirrored");
 
 #define FB_DEVICE inline

@@ -8,6 +8,7 @@
 // | fb_resample_down   | vertical/scalar.rs                   | int32 sums, half up, clamped  |
 // |  - its colour      | color/scalar.rs, here color.h        | 8 bits after each operation   |
 // |  - its write       | write/scalar.rs                      | in the tables, by the host    |
+// | fb_erase           | write/mod.rs                         | by the host                   |
 //
 // Both: grid (tiles of the largest job, jobs), block (kFbBlock). `jobs` is the blob offset of the
 // launch's first fb_job, a multiple of 8; slots are aligned to their elements. The host has checked
@@ -154,4 +155,34 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_add_sum(reinterpret_cast<fb_u64*>(scratch + job.sum), gray);
   }
   fb_store(job.output, blob, scratch, index, pixels, rgbx);
+}
+
+template <class Element>
+FB_DEVICE void fb_erase_pixel(const fb_erasure& erasure, fb_u64 x, fb_u64 y) {
+  Element* slot = reinterpret_cast<Element*>(erasure.address);
+  const fb_u64 pixel = y * erasure.out_width + x;
+  const fb_u64 pixels = static_cast<fb_u64>(erasure.out_width) * erasure.out_height;
+  const bool is_last = erasure.layout == FB_LAYOUT_CHANNELS_LAST;
+  for (fb_u32 channel = 0; channel < erasure.channels; channel++) {
+    const fb_u64 place = is_last ? pixel * erasure.channels + channel : channel * pixels + pixel;
+    slot[place] = static_cast<Element>(erasure.values[channel]);
+  }
+}
+
+// One thread a pixel; grid (tiles of the largest, erasures). `jobs` is the blob offset of the first
+// fb_erasure.
+extern "C" __global__ void __launch_bounds__(kFbBlock)
+    fb_erase(const fb_u8* __restrict__ blob, fb_u8*, fb_u64 jobs) {
+  const fb_erasure& erasure = reinterpret_cast<const fb_erasure*>(blob + jobs)[blockIdx.y];
+  const fb_u32 index = blockIdx.x * kFbBlock + threadIdx.x;
+  if (index >= erasure.width * erasure.height) {
+    return;
+  }
+  const fb_u64 x = erasure.x + index % erasure.width;
+  const fb_u64 y = erasure.y + index / erasure.width;
+  switch (erasure.element_bytes) {
+    case 1: fb_erase_pixel<fb_u8>(erasure, x, y); break;
+    case 2: fb_erase_pixel<fb_u16>(erasure, x, y); break;
+    default: fb_erase_pixel<fb_u32>(erasure, x, y);
+  }
 }

@@ -134,6 +134,21 @@ struct fb_job {
   fb_u32 reserved;
 };
 
+// A part of a slot that holds nothing but one value a channel.
+struct fb_erasure {
+  fb_u64 address;  // of the slot
+  fb_u32 element_bytes;
+  fb_u32 layout;     // fb_layout
+  fb_u32 out_width;  // of the slot's image
+  fb_u32 out_height;
+  fb_u32 x;
+  fb_u32 y;
+  fb_u32 width;
+  fb_u32 height;
+  fb_u32 channels;
+  fb_u32 values[3];  // elements, in the lower bits
+};
+
 // Blocks of a JPEG's component, before the inverse DCT, and the plane that they become.
 struct fb_blocks {
   fb_u64 coefficients;  // address of fb_i16[across * down][64] in natural order, aligned to 8
@@ -145,7 +160,7 @@ struct fb_blocks {
   fb_u16 quantisation[64];
 };
 
-static_assert(sizeof(fb_blocks) == 160, "mirrored");
+static_assert(sizeof(fb_erasure) == 56 && sizeof(fb_blocks) == 160, "mirrored");
 static_assert(sizeof(fb_span) == 8 && sizeof(fb_axis) == 48 && sizeof(fb_plane) == 40, "mirrored");
 static_assert(sizeof(fb_source) == 136 && sizeof(fb_output) == 32, "mirrored");
 static_assert(sizeof(fb_color_op) == 12 && sizeof(fb_job) == 320, "mirrored");

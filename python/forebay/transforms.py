@@ -25,6 +25,7 @@ __all__ = [
     "RandomApply",
     "RandomChoice",
     "RandomCrop",
+    "RandomErasing",
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomInvert",
@@ -361,6 +362,45 @@ class RandomPhotometricDistort(Transform):
                 raise self._wrong(name, getattr(self, name), right)
             self._set(**{name: (low, high)})
         _check_probability(self, self.p)
+
+
+@dataclass(frozen=True)
+class RandomErasing(Transform):
+    """Overwrites a random part of the image with ``value`` with probability ``p``.
+
+    ``value``, one number or one per channel, is in the image's units at that place of the list.
+    """
+
+    p: float = 0.5
+    scale: Sequence[float] = (0.02, 0.33)
+    ratio: Sequence[float] = (0.3, 3.3)
+    value: float | Sequence[float] | str = 0.0
+    inplace: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks and normalises the arguments."""
+        scale = _numbers(self, "scale", self.scale, 2)
+        ratio = _numbers(self, "ratio", self.ratio, 2)
+        if not 0 <= scale[0] <= scale[1] <= 1:
+            raise self._wrong("scale", self.scale, "an ascending pair of fractions in 0..1")
+        if not 0 < ratio[0] <= ratio[1] < math.inf:
+            raise self._wrong("ratio", self.ratio, "an ascending pair of ratios above 0")
+        if self.value is None or isinstance(self.value, str):
+            raise NotImplementedError(
+                f"RandomErasing: value={self.value!r} is not offered; use one number, or one per "
+                "channel"
+            )
+        value = _repeat(self, "value", self.value)
+        if not all(map(math.isfinite, value)):
+            raise self._wrong("value", self.value, "finite")
+        _check_probability(self, self.p)
+        self._set(scale=scale, ratio=ratio, value=value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The transform as the core reads it; ``inplace`` has no meaning there."""
+        own = super().to_dict()
+        del own["inplace"]
+        return own
 
 
 @dataclass(frozen=True)

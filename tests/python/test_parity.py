@@ -137,6 +137,56 @@ def test_what_cannot_be_mirrored_is_a_bad_sample(make_loader, tmp_path):
                     next(batches)
 
 
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("place", ["pixels", "floats", "normalised"])
+def test_erased_parts_hold_the_value_and_the_rest_is_as_it_was(
+    make_loader, tmp_path, place, memory_format
+):
+    path = tmp_path / "photo.png"
+    path.write_bytes(png(photo(40, 50)))
+    erase = T.RandomErasing(0.7, value=(3, 100, 255) if place == "pixels" else (0.5, -2, 0))
+    steps = [T.CenterCrop((30, 36)), T.ToDtype(torch.float16, scale=True)]
+    steps.append(T.Normalize((0.1, 0.2, 0.3), (0.5, 0.4, 0.3)))
+    where = {"pixels": 1, "floats": 2, "normalised": 3}[place]
+
+    def load(recipe, count):
+        keywords = {"transforms": recipe, "batch_size": count, "memory_format": memory_format}
+        return next(iter(make_loader(forebay.FileList([path] * count), **keywords)))[0:count]
+
+    plain = load(steps, 1)[0]
+    images = load([*steps[:where], erase, *steps[where:]], 300)
+    value = torch.tensor(erase.value)
+    if place == "pixels":
+        value = value / 255
+    if place != "normalised":
+        value = (value - torch.tensor([0.1, 0.2, 0.3])) / torch.tensor([0.5, 0.4, 0.3])
+    erased = 0
+    for image in images:
+        changed = (image != plain).any(0)
+        if not changed.any():
+            continue
+        erased += 1
+        rows, columns = changed.any(1).nonzero(), changed.any(0).nonzero()
+        part = image[:, rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+        assert (part.float() - value[:, None, None]).abs().max() < 2e-3
+        # Nothing outside: by how the part was found. Its size as drawn, but for rounding.
+        height, width = part.shape[1:]
+        assert 0.01 < height * width / (30 * 36) < 0.36 and 0.2 < height / width < 4.5
+    assert 180 <= erased <= 240
+
+
+def test_erasing_comes_last(make_loader):
+    for recipe, words in [
+        ([T.RandomErasing(), T.CenterCrop(8)], "after RandomErasing"),
+        ([T.CenterCrop(8), T.RandomErasing(value=0.5)], "whole numbers"),
+        ([T.CenterCrop(8), T.RandomApply([T.RandomErasing()])], "left to chance"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            next(iter(make_loader(transforms=recipe)))
+    with pytest.raises(NotImplementedError, match="random"):
+        T.RandomErasing(value="random")
+
+
 def test_normalize_implies_float_and_scale(compare):
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
     own = [T.Resize((24, 24)), T.Normalize(mean, std)]

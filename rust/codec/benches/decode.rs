@@ -104,7 +104,13 @@ fn plan(region: Region, flip: bool) -> ImagePlan {
         normalize: Some(normalize),
         ..raw_write(Layout::Contiguous)
     };
-    ImagePlan { region, transpose: false, passes: vec![pass(x, axis(region.height))], write }
+    ImagePlan {
+        region,
+        transpose: false,
+        passes: vec![pass(x, axis(region.height))],
+        write,
+        erase: vec![],
+    }
 }
 
 fn photos(folder: Option<&String>) -> Vec<Photo> {

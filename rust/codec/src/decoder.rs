@@ -151,5 +151,5 @@ pub(crate) fn copy(region: Region, channels: usize) -> ImagePlan {
         scale: false,
         normalize: None,
     };
-    ImagePlan { region, transpose: false, passes: vec![pass], write }
+    ImagePlan { region, transpose: false, passes: vec![pass], write, erase: vec![] }
 }

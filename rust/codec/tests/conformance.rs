@@ -235,6 +235,7 @@ fn masks_keep_palette_indices() {
     // T16: one channel, not the palette's colours.
     let size = Size { width: 3, height: 1 };
     let plan = ImagePlan {
+        erase: vec![],
         region: Region { x: 1, y: 0, width: 2, height: 1 },
         transpose: false,
         passes: vec![pass(copy_axis(2), copy_axis(1))],

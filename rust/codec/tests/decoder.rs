@@ -53,7 +53,13 @@ fn pixels_from_the_decoder_render_as_the_fused_path_does() {
             for channels in [3, 1] {
                 let write = Write { channels, ..raw_write(Layout::ChannelsLast) };
                 let axes = pass(copy_axis(region.width), copy_axis(region.height));
-                let plan = ImagePlan { region, transpose: false, passes: vec![axes], write };
+                let plan = ImagePlan {
+                    region,
+                    transpose: false,
+                    passes: vec![axes],
+                    write,
+                    erase: vec![],
+                };
                 let run = |pixels| {
                     render_pixels(Level::best(), file, pixels, &plan, &Stop::default()).unwrap().0
                 };

@@ -129,7 +129,7 @@ fn random_plans_equal_the_slow_way() {
         one.fill = [1, 2, 3];
         let expected = reference(&input, input_size, &one.x, &one.y, one.fill);
         let write = raw_write(Layout::ChannelsLast);
-        let plan = ImagePlan { region, transpose, passes: vec![one], write };
+        let plan = ImagePlan { region, transpose, passes: vec![one], write, erase: vec![] };
         let host =
             || Pixels::Host(HostPixels { region, channels: 3, rows: Box::new(stored.clone()) });
         for level in Level::available() {

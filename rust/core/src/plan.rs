@@ -18,6 +18,17 @@ pub struct ImagePlan {
     pub passes: Vec<Pass>,
     /// How the last pass's pixels become the slot's elements.
     pub write: Write,
+    /// Parts of the slot that are overwritten then, in order.
+    pub erase: Vec<Erase>,
+}
+
+/// A part of the result that holds nothing but one value a channel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Erase {
+    /// In pixels of the result.
+    pub region: Region,
+    /// Per channel, before it is rounded to the slot's type as the result's elements are.
+    pub value: [f32; 3],
 }
 
 /// One reading of the pixels.
@@ -137,9 +148,13 @@ impl Write {
     /// assert_eq!(write.value(255, 0), 1.0);
     /// ```
     pub fn value(&self, pixel: u8, channel: usize) -> f32 {
-        let value = f32::from(pixel);
         // torchvision's to_dtype multiplies by the rounded reciprocal; it does not divide.
-        let value = if self.scale { value * (1.0 / 255.0) } else { value };
+        let value = f32::from(pixel) * if self.scale { 1.0 / 255.0 } else { 1.0 };
+        self.normalized(value, channel)
+    }
+
+    /// A float of a channel, normalised if that is asked for.
+    pub(crate) fn normalized(&self, value: f32, channel: usize) -> f32 {
         match &self.normalize {
             Some(Normalize { mean, std }) => (value - mean[channel]) / std[channel],
             None => value,

@@ -81,6 +81,7 @@ impl Planner for Recipe {
     ) -> Result<Vec<FieldPlan>, Fault> {
         let axis = || Axis { out_len: 1, content_start: 0, taps: Taps::Copy(vec![0]) };
         let plan = ImagePlan {
+            erase: vec![],
             region: Region { x: 0, y: 0, width: 1, height: 1 },
             transpose: false,
             passes: vec![Pass { x: axis(), y: axis(), fill: [0; 3], color: vec![], reduce: None }],

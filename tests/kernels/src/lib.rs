@@ -26,7 +26,8 @@ kernels!(
     fb_host_huffman_write,
     fb_host_inverse_dct_all,
     fb_host_resample_across,
-    fb_host_resample_down
+    fb_host_resample_down,
+    fb_host_erase
 );
 
 /// What the scratch holds before: anything but zeros must not matter.
@@ -70,6 +71,7 @@ pub unsafe fn run_in(packed: &Packed, scratch: &mut [u64]) {
             Kernel::InverseDct => fb_host_inverse_dct_all,
             Kernel::ResampleAcross => fb_host_resample_across,
             Kernel::ResampleDown => fb_host_resample_down,
+            Kernel::Erase => fb_host_erase,
         };
         // SAFETY: the caller vouches for sources and slots; the blob is as it was packed, and the
         // scratch as large and as clear as it asks for.

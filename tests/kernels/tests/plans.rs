@@ -10,7 +10,7 @@ use codec::{Numbers, copy_axis, pass, picture, raw_write};
 use common::{Image, check, writes};
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::{
-    Axis, ColorOp, DType, ImagePlan, Layout, Pass, Reduce, Region, Size, Taps, Write,
+    Axis, ColorOp, DType, Erase, ImagePlan, Layout, Pass, Reduce, Region, Size, Taps, Write,
 };
 
 fn image(width: u32, height: u32, seed: u64) -> Image {
@@ -75,7 +75,12 @@ fn random_plan(numbers: &mut Numbers, size: Size, write: Write) -> ImagePlan {
         input = one.size();
         passes.push(one);
     }
-    ImagePlan { region, transpose, passes, write }
+    let erase = (0..numbers.range(0, 2)).map(|_| Erase {
+        region: random_region(numbers, input),
+        value: [numbers.range(0, 255) as f32, 7.0, 255.0],
+    });
+    let erase = erase.collect();
+    ImagePlan { region, transpose, passes, write, erase }
 }
 
 fn random_color(numbers: &mut Numbers) -> Vec<ColorOp> {
@@ -121,6 +126,7 @@ fn every_element_type_and_layout_equals_the_cpu() {
     let image = image(61, 47, 3);
     let target = Size { width: 33, height: 29 };
     let plan = |write| ImagePlan {
+        erase: vec![],
         region: Region::whole(image.size),
         transpose: false,
         passes: vec![resized(image.size, target)],
@@ -151,6 +157,7 @@ fn extreme_sizes_equal_the_cpu() {
         let plans: Vec<ImagePlan> = targets
             .into_iter()
             .map(|(width, height)| ImagePlan {
+                erase: vec![],
                 region: Region::whole(image.size),
                 transpose: false,
                 passes: vec![resized(image.size, Size { width, height })],
@@ -190,7 +197,7 @@ fn contrast_at_every_place_equals_the_cpu() {
             }
             let region = Region::whole(image.size);
             let write = raw_write(Layout::Contiguous);
-            plans.push(ImagePlan { region, transpose: false, passes, write });
+            plans.push(ImagePlan { region, transpose: false, passes, write, erase: vec![] });
         }
     }
     check(&plans.iter().map(|plan| (&image, plan)).collect::<Vec<_>>());
@@ -219,6 +226,7 @@ fn every_colour_operation_equals_the_cpu_on_many_colours() {
         let mut one = pass(copy_axis(size.width), copy_axis(size.height));
         one.color = vec![op];
         let plan = ImagePlan {
+            erase: vec![],
             region: Region::whole(size),
             transpose: false,
             passes: vec![one],
@@ -245,6 +253,7 @@ fn content_may_be_empty() {
         one.fill = [9, 8, 7];
         one.color = vec![ColorOp::Brightness(2.0)];
         let plan = ImagePlan {
+            erase: vec![],
             region: Region::whole(image.size),
             transpose: false,
             passes: vec![one],

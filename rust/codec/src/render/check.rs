@@ -24,6 +24,10 @@ pub(super) fn plan(plan: &ImagePlan, meta: &ImageMeta, slot_bytes: usize) -> Res
         axis(&pass.y, input.height)?;
         input = pass.size();
     }
+    if let Some(erase) = plan.erase.iter().find(|erase| !erase.region.fits(last.size())) {
+        let (region, size) = (erase.region, last.size());
+        return Err(Error::internal(format!("{region:?} of a result of {size} is erased")));
+    }
     let elements = last.size().pixels() * u64::from(channels);
     let need = elements * plan.write.dtype.size() as u64;
     if need != slot_bytes as u64 {

@@ -195,6 +195,9 @@ impl Work<'_> {
         buffers.run::<C>(self, rows, input, last, &program, &mut |y, row| {
             writer.row(level, y, output, row, slot);
         })?;
+        for erase in &self.plan.erase {
+            writer.erase(erase, output, slot);
+        }
         report.passes += 1;
         spare.extend(previous.and_then(Host::into_pixels));
         buffers.spare = spare;

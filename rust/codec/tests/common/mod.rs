@@ -213,6 +213,7 @@ pub fn raw_write(layout: Layout) -> Write {
 /// A plan that copies a region.
 pub fn copy_plan(region: Region) -> ImagePlan {
     ImagePlan {
+        erase: vec![],
         region,
         transpose: false,
         passes: vec![pass(copy_axis(region.width), copy_axis(region.height))],

@@ -42,7 +42,7 @@ pub(super) fn apply(mut boxes: Vec<[f32; 4]>, steps: &[Step], mut size: Size) ->
                     (*y0, *y1) = (height - *y1, height - *y0);
                 }
             }
-            Step::Color(_) => {}
+            Step::Color(_) | Step::Erase { .. } => {}
         }
         size = step.size(size);
     }

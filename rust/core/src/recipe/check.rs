@@ -113,6 +113,8 @@ struct Conversion {
     dtype: Option<DType>,
     scale: bool,
     normalize: Option<Normalize>,
+    /// Nothing but conversions may follow.
+    erases: bool,
 }
 
 impl Conversion {
@@ -146,7 +148,21 @@ impl Conversion {
             | Transform::RandomOrder { transforms }
                 if transforms.iter().any(converts) =>
             {
-                return Err("ToDtype and Normalize cannot be left to chance".into());
+                return Err("ToDtype, Normalize and RandomErasing cannot be left to chance".into());
+            }
+            Transform::RandomErasing { value, .. } => {
+                self.erases = true;
+                let is_float = self.dtype.is_some_and(|dtype| dtype != DType::UInt8);
+                let is_pixel = |value: &f32| (0.0..=255.0).contains(value) && value.fract() == 0.0;
+                if !is_float && !value.iter().all(is_pixel) {
+                    return Err(format!(
+                        "value must be whole numbers in 0..255 before images become float, got \
+                         {value:?}"
+                    ));
+                }
+            }
+            _ if self.erases => {
+                return Err("comes after RandomErasing; move it before".into());
             }
             _ if self.dtype.is_some_and(|dtype| dtype != DType::UInt8) => {
                 return Err(format!(
@@ -181,10 +197,12 @@ impl Conversion {
     }
 }
 
-/// Whether images may leave it in another element type.
+/// Whether images may leave it in a form that other transforms do not take.
 fn converts(transform: &Transform) -> bool {
     match transform {
-        Transform::ToDtype { .. } | Transform::Normalize { .. } => true,
+        Transform::ToDtype { .. }
+        | Transform::Normalize { .. }
+        | Transform::RandomErasing { .. } => true,
         Transform::RandomApply { transforms, .. }
         | Transform::RandomChoice { transforms, .. }
         | Transform::RandomOrder { transforms } => transforms.iter().any(converts),
@@ -251,6 +269,14 @@ fn check_arguments(transform: &Transform) -> Result<(), String> {
         }
         Transform::RandomPhotometricDistort { brightness, contrast, saturation, hue, p } => {
             check_colors([*brightness, *contrast, *saturation, *hue])?;
+            check_probability(*p)
+        }
+        Transform::RandomErasing { p, scale, ratio, value } => {
+            check_range("scale", *scale, 0.0, 1.0)?;
+            check_range("ratio", *ratio, f64::MIN_POSITIVE, f64::MAX)?;
+            if let Some(value) = value.iter().find(|value| !value.is_finite()) {
+                return Err(format!("value must be finite, got {value}"));
+            }
             check_probability(*p)
         }
         Transform::RandomApply { transforms, p } => {

@@ -5,8 +5,8 @@
 //! contrast, which needs the mean of everything before it.
 
 use super::line::Line;
-use super::resolve::Step;
-use crate::{ColorOp, ImagePlan, Orientation, Pass, Reduce, Region, Size, Write};
+use super::resolve::{Step, Units};
+use crate::{ColorOp, Erase, ImagePlan, Orientation, Pass, Reduce, Region, Size, Write};
 
 /// The plan that applies `steps` to an image stored with `size`.
 pub(super) fn fuse(
@@ -18,7 +18,7 @@ pub(super) fn fuse(
     let upright = orientation.upright(size);
     let mut builder = Builder::new(upright, orientation);
     for step in steps {
-        builder.apply(step);
+        builder.apply(step, &write);
     }
     builder.finish(size, write)
 }
@@ -31,6 +31,7 @@ struct Builder {
     y: Line,
     fill: [u8; 3],
     color: Vec<ColorOp>,
+    erase: Vec<Erase>,
 }
 
 impl Builder {
@@ -43,6 +44,7 @@ impl Builder {
             y: Line::new(upright.height),
             fill: [0; 3],
             color: Vec::new(),
+            erase: Vec::new(),
         }
     }
 
@@ -50,7 +52,7 @@ impl Builder {
         self.x.shows_fill() || self.y.shows_fill()
     }
 
-    fn apply(&mut self, step: &Step) {
+    fn apply(&mut self, step: &Step, write: &Write) {
         match *step {
             Step::Crop { x, y, size, fill } => {
                 let pads = self.x.crop_pads(x, size.width) || self.y.crop_pads(y, size.height);
@@ -72,7 +74,10 @@ impl Builder {
                 self.y.pad(top, bottom, mode);
             }
             Step::Resize { size, interpolation, antialias } => {
+                // Not even with a resize of the other direction alone, whose pixels were rounded.
+                let is_scaled = self.x.is_scaled() || self.y.is_scaled();
                 let joins = self.color.is_empty()
+                    && !is_scaled
                     && self.x.can_resize(size.width)
                     && self.y.can_resize(size.height);
                 let resizes = size != Size { width: self.x.len(), height: self.y.len() };
@@ -81,6 +86,20 @@ impl Builder {
                 }
                 self.x.resize(size.width, interpolation, antialias);
                 self.y.resize(size.height, interpolation, antialias);
+            }
+            // Only conversions follow.
+            Step::Erase { region, value, units } => {
+                let value = [0, 1, 2].map(|channel| {
+                    let value = value[channel];
+                    match units {
+                        Units::Pixels if write.scale => {
+                            write.normalized(value * (1.0 / 255.0), channel)
+                        }
+                        Units::Pixels | Units::Floats => write.normalized(value, channel),
+                        Units::Final => value,
+                    }
+                });
+                self.erase.push(Erase { region, value });
             }
             Step::FlipX => self.x.flip(),
             Step::FlipY => self.y.flip(),
@@ -122,6 +141,6 @@ impl Builder {
             self.region
         };
         debug_assert!(region.fits(size), "{region:?} must lie inside the image of {size}");
-        ImagePlan { region, transpose, passes: self.passes, write }
+        ImagePlan { region, transpose, passes: self.passes, write, erase: self.erase }
     }
 }

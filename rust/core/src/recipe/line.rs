@@ -114,6 +114,11 @@ impl Line {
         self.window_len = len;
     }
 
+    /// Whether a resize is pending.
+    pub(super) fn is_scaled(&self) -> bool {
+        self.scaling.is_some()
+    }
+
     /// Whether `resize(len)` can join what is pending without changing a pixel.
     pub(super) fn can_resize(&self, len: u32) -> bool {
         len == self.window_len || (self.scaling.is_none() && !self.goes_beyond())

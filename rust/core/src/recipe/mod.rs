@@ -160,7 +160,7 @@ const MASK_WRITE: Write = Write {
 /// Geometry of a mask: class numbers must not mix, so every resize takes the nearest pixel.
 fn mask_steps(steps: &[Step]) -> Vec<Step> {
     let keep = |step: &Step| match *step {
-        Step::Color(_) => None,
+        Step::Color(_) | Step::Erase { .. } => None,
         Step::Resize { size, .. } => Some(Step::Resize {
             size,
             interpolation: crate::coeffs::Interpolation::Nearest,

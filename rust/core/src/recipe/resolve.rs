@@ -4,12 +4,16 @@
 //! function names the method it follows.
 
 mod color;
+mod geometry;
+
+pub(super) use geometry::resized;
 
 use super::MAX_SIDE;
 use super::spec::{PaddingMode, Transform};
 use crate::coeffs::Interpolation;
 use crate::rng::{Draws, EpochKey};
-use crate::{ColorOp, Size};
+use crate::{ColorOp, DType, Region, Size};
+use geometry::{centered, erased, pad, random_crop, random_resized_crop};
 
 /// What happens to the canvas, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,6 +30,32 @@ pub(crate) enum Step {
     FlipY,
     /// Every pixel changes its colour.
     Color(ColorOp),
+    /// A part of the canvas gets one value a channel.
+    Erase { region: Region, value: [f32; 3], units: Units },
+}
+
+/// What numbers mean at a place of the recipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Units {
+    /// 8-bit values.
+    Pixels,
+    /// Floats that are not normalised yet.
+    Floats,
+    /// What is delivered.
+    Final,
+}
+
+impl Units {
+    /// What they are after a transform.
+    fn after(self, transform: &Transform) -> Self {
+        match transform {
+            Transform::Normalize { .. } => Self::Final,
+            Transform::ToDtype { dtype, .. } if self == Self::Pixels && *dtype != DType::UInt8 => {
+                Self::Floats
+            }
+            _ => self,
+        }
+    }
 }
 
 impl Step {
@@ -37,7 +67,7 @@ impl Step {
                 let Size { width, height } = before;
                 Size { width: width + left + right, height: height + top + bottom }
             }
-            Self::FlipX | Self::FlipY | Self::Color(_) => before,
+            Self::FlipX | Self::FlipY | Self::Color(_) | Self::Erase { .. } => before,
         }
     }
 }
@@ -60,9 +90,11 @@ pub(crate) fn resolve(
     key: DrawKey,
 ) -> Result<Vec<Step>, String> {
     let mut steps = Vec::with_capacity(transforms.len() + 1);
+    let mut units = Units::Pixels;
     for (place, transform) in (0..).zip(transforms) {
         let mut draws = key.epoch.draws(key.position, place, key.group);
-        size = resolve_list([transform], size, &mut draws, &mut steps)?;
+        size = resolve_list([transform], size, units, &mut draws, &mut steps)?;
+        units = units.after(transform);
     }
     Ok(steps)
 }
@@ -71,12 +103,13 @@ pub(crate) fn resolve(
 fn resolve_list<'a>(
     transforms: impl IntoIterator<Item = &'a Transform>,
     mut size: Size,
+    units: Units,
     draws: &mut Draws,
     steps: &mut Vec<Step>,
 ) -> Result<Size, String> {
     for transform in transforms {
         let first = steps.len();
-        resolve_one(transform, size, draws, steps)?;
+        resolve_one(transform, size, units, draws, steps)?;
         size = steps[first..].iter().fold(size, |size, step| step.size(size));
     }
     Ok(size)
@@ -85,6 +118,7 @@ fn resolve_list<'a>(
 fn resolve_one(
     transform: &Transform,
     size: Size,
+    units: Units,
     draws: &mut Draws,
     steps: &mut Vec<Step>,
 ) -> Result<(), String> {
@@ -134,32 +168,9 @@ fn resolve_one(
             }
             steps.push(step);
         }
-        Transform::RandomCrop {
-            size: [height, width],
-            padding,
-            pad_if_needed,
-            fill,
-            padding_mode,
-        } => {
-            let [left, top, right, bottom] = padding.unwrap_or_default();
-            let (left, right) = padded(size.width, *width, [left, right], *pad_if_needed);
-            let (top, bottom) = padded(size.height, *height, [top, bottom], *pad_if_needed);
-            let (crop, sides) =
-                (Size { width: *width, height: *height }, [left, top, right, bottom]);
-            let x = random_offset(size.width + left + right, *width, draws);
-            let y = random_offset(size.height + top + bottom, *height, draws);
-            let (Some(x), Some(y)) = (x, y) else {
-                return Err(format!(
-                    "RandomCrop of {crop} does not fit the image of {size}; pass pad_if_needed=True"
-                ));
-            };
-            if *padding_mode == PaddingMode::Constant {
-                let (x, y) = (x - i64::from(left), y - i64::from(top));
-                steps.push(Step::Crop { x, y, size: crop, fill: *fill });
-            } else {
-                steps.push(pad(sides, *padding_mode, *fill, size)?);
-                steps.push(Step::Crop { x, y, size: crop, fill: *fill });
-            }
+        Transform::RandomCrop { size: crop, padding, pad_if_needed, fill, padding_mode } => {
+            let padding = (padding.unwrap_or_default(), *padding_mode, *fill);
+            random_crop(size, *crop, padding, *pad_if_needed, draws, steps)?;
         }
         Transform::RandomHorizontalFlip { p } => {
             steps.extend(draws.bernoulli(*p).then_some(Step::FlipX));
@@ -169,146 +180,28 @@ fn resolve_one(
         }
         Transform::RandomApply { transforms, p } => {
             if draws.bernoulli(*p) {
-                resolve_list(transforms, size, draws, steps)?;
+                resolve_list(transforms, size, units, draws, steps)?;
             }
         }
         Transform::RandomChoice { transforms, p } => {
             let chosen = &transforms[weighted(p, draws)];
-            resolve_one(chosen, size, draws, steps)?;
+            resolve_one(chosen, size, units, draws, steps)?;
         }
         Transform::RandomOrder { transforms } => {
             let order = permutation(transforms.len(), draws);
-            resolve_list(order.into_iter().map(|place| &transforms[place]), size, draws, steps)?;
+            let ordered = order.into_iter().map(|place| &transforms[place]);
+            resolve_list(ordered, size, units, draws, steps)?;
+        }
+        Transform::RandomErasing { p, scale, ratio, value } => {
+            if draws.bernoulli(*p) {
+                let region = erased(size, *scale, *ratio, draws);
+                let step = |region| Step::Erase { region, value: *value, units };
+                steps.extend(region.map(step));
+            }
         }
         colors => steps.extend(color::ops(colors, draws).into_iter().map(Step::Color)),
     }
     Ok(())
-}
-
-/// `RandomResizedCrop.make_params`: ten tries, then the largest centred crop of a legal ratio.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "rounded lengths of pixels, checked against the image's size; `as` saturates"
-)]
-fn random_resized_crop(
-    size: Size,
-    scale: [f64; 2],
-    ratio: [f64; 2],
-    draws: &mut Draws,
-) -> (i64, i64, Size) {
-    let (width, height) = (f64::from(size.width), f64::from(size.height));
-    for _ in 0..10 {
-        let area = width * height * draws.uniform(scale[0], scale[1]);
-        let aspect = draws.uniform(ratio[0].ln(), ratio[1].ln()).exp();
-        let crop = Size {
-            width: (area * aspect).sqrt().round_ties_even() as u32,
-            height: (area / aspect).sqrt().round_ties_even() as u32,
-        };
-        let fits = |crop: u32, image: u32| 0 < crop && crop <= image;
-        if fits(crop.width, size.width) && fits(crop.height, size.height) {
-            let y = draws.below(u64::from(size.height - crop.height) + 1);
-            let x = draws.below(u64::from(size.width - crop.width) + 1);
-            return (offset(x), offset(y), crop);
-        }
-    }
-    let aspect = width / height;
-    let crop = if aspect < ratio[0] {
-        Size { width: size.width, height: (width / ratio[0]).round_ties_even() as u32 }
-    } else if aspect > ratio[1] {
-        Size { width: (height * ratio[1]).round_ties_even() as u32, height: size.height }
-    } else {
-        size
-    };
-    let crop =
-        Size { width: crop.width.clamp(1, size.width), height: crop.height.clamp(1, size.height) };
-    let middle = |image: u32, crop: u32| i64::from((image - crop) / 2);
-    (middle(size.width, crop.width), middle(size.height, crop.height), crop)
-}
-
-fn offset(drawn: u64) -> i64 {
-    i64::try_from(drawn).expect("offsets are below a side's length")
-}
-
-/// `_compute_resized_output_size` of torchvision.transforms.functional.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "truncation towards zero is what Python's int() does there; `as` saturates"
-)]
-pub(super) fn resized(size: Size, wanted: &[u32], max_size: Option<u32>) -> Result<Size, String> {
-    if let [height, width] = *wanted {
-        return Ok(Size { width, height });
-    }
-    let (short, long) = (size.width.min(size.height), size.width.max(size.height));
-    let mut new_short = wanted[0];
-    let mut new_long = (f64::from(new_short) * f64::from(long) / f64::from(short)) as u32;
-    if let Some(max_size) = max_size.filter(|max_size| new_long > *max_size) {
-        let shrunk = f64::from(max_size) * f64::from(new_short) / f64::from(new_long);
-        (new_short, new_long) = (shrunk as u32, max_size);
-    }
-    if new_short == 0 || new_long > MAX_SIDE {
-        return Err(format!(
-            "Resize({}) would make the image of {size} {new_short} by {new_long}; sides must be \
-             1..={MAX_SIDE}",
-            wanted[0]
-        ));
-    }
-    Ok(if size.width <= size.height {
-        Size { width: new_short, height: new_long }
-    } else {
-        Size { width: new_long, height: new_short }
-    })
-}
-
-/// Offset of `CenterCrop` along one side; negative where it pads.
-fn centered(image: u32, crop: u32) -> i64 {
-    if crop > image {
-        return -i64::from((crop - image) / 2);
-    }
-    // int(round((image - crop) / 2)) with Python's ties to even.
-    let twice = i64::from(image - crop);
-    let half = twice / 2;
-    half + i64::from(twice % 2 == 1 && half % 2 == 1)
-}
-
-/// `pad` of torchvision.transforms.v2.functional.
-fn pad(sides: [u32; 4], mode: PaddingMode, fill: [u8; 3], image: Size) -> Result<Step, String> {
-    let [left, top, ..] = sides;
-    let step = Step::Pad { sides, mode };
-    // Mirrored, the image reaches that far.
-    let more = match mode {
-        PaddingMode::Constant => {
-            let (x, y) = (-i64::from(left), -i64::from(top));
-            return Ok(Step::Crop { x, y, size: step.size(image), fill });
-        }
-        PaddingMode::Edge => return Ok(step),
-        PaddingMode::Reflect => 1,
-        PaddingMode::Symmetric => 0,
-    };
-    let [left, top, right, bottom] = sides;
-    for (side, padding) in [(image.width, left.max(right)), (image.height, top.max(bottom))] {
-        if padding + more > side {
-            let least = padding + more;
-            let mode = if more == 1 { "reflect" } else { "symmetric" };
-            return Err(format!(
-                "padding_mode=\"{mode}\" by {padding} needs sides of at least {least}, the image is {image}"
-            ));
-        }
-    }
-    Ok(step)
-}
-
-/// `RandomCrop.make_params` along one side: what is padded before and behind.
-fn padded(image: u32, crop: u32, [before, behind]: [u32; 2], if_needed: bool) -> (u32, u32) {
-    let missing = crop.saturating_sub(image + before + behind);
-    let more = if if_needed { missing } else { 0 };
-    (before + more, behind + more)
-}
-
-/// Where a crop begins along one side; `None` if it does not fit.
-fn random_offset(image: u32, crop: u32, draws: &mut Draws) -> Option<i64> {
-    Some(offset(draws.below(u64::from(image.checked_sub(crop)?) + 1)))
 }
 
 /// A place by its probability; they need not add up to 1.

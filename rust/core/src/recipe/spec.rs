@@ -127,6 +127,12 @@ pub enum Transform {
     RandomOrder {
         transforms: Vec<Transform>,
     },
+    RandomErasing {
+        p: f64,
+        scale: [f64; 2],
+        ratio: [f64; 2],
+        value: [f32; 3],
+    },
     ToDtype {
         dtype: DType,
         #[serde(default)]
@@ -175,6 +181,7 @@ impl Transform {
             Self::RandomApply { .. } => "RandomApply",
             Self::RandomChoice { .. } => "RandomChoice",
             Self::RandomOrder { .. } => "RandomOrder",
+            Self::RandomErasing { .. } => "RandomErasing",
             Self::ToDtype { .. } => "ToDtype",
             Self::Normalize { .. } => "Normalize",
         }

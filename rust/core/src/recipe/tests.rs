@@ -89,6 +89,13 @@ fn what_does_not_commute_closes_a_pass() {
     assert_eq!(passes(&format!("{resize}, {color}, {flip}, {crop}")), 1);
     assert_eq!(passes(&format!("{resize}, {resize}")), 1, "the second changes nothing");
     assert_eq!(passes(&format!("{resize}, {crop}, {resize}")), 2);
+    let [across, down] = [[375, 100], [100, 100]]
+        .map(|[height, width]| format!(r#"{{"name": "Resize", "size": [{height}, {width}]}}"#));
+    assert_eq!(passes(&format!("{across}, {down}")), 2, "pixels are rounded between them");
+    let mirror = r#"{"name": "Pad", "padding": [3, 3, 3, 3], "padding_mode": "reflect"}"#;
+    assert_eq!(passes(&format!("{crop}, {mirror}, {flip}, {color}, {crop}")), 1);
+    assert_eq!(passes(&format!("{resize}, {mirror}")), 2);
+    assert_eq!(passes(&format!("{mirror}, {pad}")), 2);
     assert_eq!(passes(&format!("{pad}, {resize}")), 2);
     assert_eq!(passes(&format!("{pad}, {color}")), 2);
     assert_eq!(passes(&format!("{color}, {resize}")), 2);

@@ -5,9 +5,9 @@ use super::blob::{Blob, Scratch};
 use super::blocks::{self, Blocks};
 use super::descriptor::{self, BLOCK, NO_SUM, color_kind, layout};
 use super::source::intermediate;
-use super::write::Tables;
+use super::write::{self, Tables};
 use super::{Kernel, Launch, Packed, RenderItem};
-use forebay_core::{ColorOp, ImagePlan, Layout, Pass, Reduce, Taps};
+use forebay_core::{ColorOp, Erase, ImagePlan, Layout, Pass, Reduce, Region, Taps, Write};
 
 /// Jobs of one launch: CUDA's limit for a grid's second dimension.
 pub(super) const MAX_JOBS: usize = 65_535;
@@ -24,6 +24,8 @@ pub(super) struct Batch<'a> {
     passes: Vec<Jobs>,
     /// Those before all passes.
     launches: Vec<Launch>,
+    /// By turn: those of one image follow each other.
+    erasures: Vec<Vec<descriptor::Erasure>>,
 }
 
 /// The grey sum that contrast takes its mean from.
@@ -60,6 +62,7 @@ impl<'a> Batch<'a> {
             axes: Axes::default(),
             passes: Vec::new(),
             launches: Vec::new(),
+            erasures: Vec::new(),
         }
     }
 
@@ -90,6 +93,12 @@ impl<'a> Batch<'a> {
             if sum.offset != NO_SUM {
                 mean = sum;
             }
+        }
+        for (turn, erase) in plan.erase.iter().enumerate() {
+            if self.erasures.len() == turn {
+                self.erasures.push(Vec::new());
+            }
+            self.erasures[turn].push(erasure(item, erase));
         }
     }
 
@@ -134,10 +143,7 @@ impl<'a> Batch<'a> {
             table: self.tables.offset(&mut self.blob, write),
             element_bytes: u32::try_from(write.dtype.size()).expect("at most 4"),
             channels: write.channels.into(),
-            layout: match write.layout {
-                Layout::Contiguous => layout::CONTIGUOUS,
-                Layout::ChannelsLast => layout::CHANNELS_LAST,
-            },
+            layout: layout_of(write),
             reserved: 0,
         }
     }
@@ -147,6 +153,18 @@ impl<'a> Batch<'a> {
         let mut launches = self.launches;
         for jobs in self.passes {
             jobs.launch(&mut self.blob, &mut launches);
+        }
+        for chunk in self.erasures.iter().flat_map(|erasures| erasures.chunks(MAX_JOBS)) {
+            let pixels = chunk.iter().map(|erasure| erasure.width * erasure.height).max();
+            let tiles = pixels.unwrap_or(0).div_ceil(BLOCK);
+            if tiles > 0 {
+                launches.push(Launch {
+                    kernel: Kernel::Erase,
+                    jobs_offset: self.blob.append(chunk),
+                    jobs: u32::try_from(chunk.len()).expect("at most MAX_JOBS"),
+                    tiles,
+                });
+            }
         }
         Packed {
             blob: self.blob.into_bytes(),
@@ -234,6 +252,32 @@ fn is_across(pass: &Pass) -> bool {
 
 fn pixels(pass: &Pass) -> u32 {
     pass.x.out_len * pass.y.out_len
+}
+
+fn layout_of(write: &Write) -> u32 {
+    match write.layout {
+        Layout::Contiguous => layout::CONTIGUOUS,
+        Layout::ChannelsLast => layout::CHANNELS_LAST,
+    }
+}
+
+fn erasure(item: &RenderItem<'_>, erase: &Erase) -> descriptor::Erasure {
+    let write = &item.plan.write;
+    let out = item.plan.passes.last().expect("checked").size();
+    let Region { x, y, width, height } = erase.region;
+    descriptor::Erasure {
+        address: item.slot,
+        element_bytes: u32::try_from(write.dtype.size()).expect("at most 4"),
+        layout: layout_of(write),
+        out_width: out.width,
+        out_height: out.height,
+        x,
+        y,
+        width,
+        height,
+        channels: write.channels.into(),
+        values: erase.value.map(|value| write::element(write.dtype, value)),
+    }
 }
 
 #[allow(

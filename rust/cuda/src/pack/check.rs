@@ -44,6 +44,9 @@ fn slot(item: &RenderItem<'_>, last: &Pass) -> Result<(), Error> {
         return Err(Error::Elements { dtype });
     }
     let need = last.size().pixels() * u64::from(channels) * dtype.size() as u64;
+    if let Some(erase) = item.plan.erase.iter().find(|erase| !erase.region.fits(last.size())) {
+        return Err(Error::Erase { region: erase.region });
+    }
     let (address, bytes) = (item.slot, item.slot_bytes as u64);
     let is_aligned = address.is_multiple_of(dtype.size() as u64);
     if need == bytes && address != 0 && is_aligned && address.checked_add(bytes).is_some() {

@@ -134,6 +134,22 @@ pub(super) struct Job {
 
 #[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
 #[repr(C)]
+pub(super) struct Erasure {
+    pub(super) address: u64,
+    pub(super) element_bytes: u32,
+    pub(super) layout: u32,
+    pub(super) out_width: u32,
+    pub(super) out_height: u32,
+    pub(super) x: u32,
+    pub(super) y: u32,
+    pub(super) width: u32,
+    pub(super) height: u32,
+    pub(super) channels: u32,
+    pub(super) values: [u32; 3],
+}
+
+#[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
+#[repr(C)]
 pub(super) struct Blocks {
     pub(super) coefficients: u64,
     pub(super) samples: u64,
@@ -145,6 +161,7 @@ pub(super) struct Blocks {
 }
 
 const _: () = {
+    assert!(size_of::<Erasure>() == 56 && offset_of!(Erasure, values) == 44);
     assert!(size_of::<Blocks>() == 160 && offset_of!(Blocks, quantisation) == 32);
     assert!(size_of::<Span>() == 8 && size_of::<Axis>() == 48 && size_of::<Plane>() == 40);
     assert!(size_of::<Source>() == 136 && size_of::<Output>() == 32);

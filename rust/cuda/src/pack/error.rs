@@ -51,6 +51,12 @@ pub enum Error {
         /// Positions of the input.
         input: u32,
     },
+    /// A part of the result is to be overwritten that it does not have.
+    #[error("{region:?}, which the result does not have, is erased")]
+    Erase {
+        /// That part.
+        region: Region,
+    },
     /// A pass has more pixels than threads can be numbered.
     #[error("{pixels} pixels in one pass, the renderer takes {limit}")]
     TooLarge {
@@ -71,7 +77,8 @@ impl HasKind for Error {
             | Self::Slot { .. }
             | Self::Region { .. }
             | Self::Source { .. }
-            | Self::Axis { .. } => ErrorKind::Internal,
+            | Self::Axis { .. }
+            | Self::Erase { .. } => ErrorKind::Internal,
         }
     }
 }

@@ -87,11 +87,13 @@ pub enum Kernel {
     ResampleAcross,
     /// Rows, colour, and the write to a slot or to the scratch.
     ResampleDown,
+    /// Parts of slots that hold one value.
+    Erase,
 }
 
 impl Kernel {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::HuffmanTables,
         Self::HuffmanGuess,
         Self::HuffmanSettle,
@@ -100,6 +102,7 @@ impl Kernel {
         Self::InverseDct,
         Self::ResampleAcross,
         Self::ResampleDown,
+        Self::Erase,
     ];
 
     /// Its `extern "C"` name.
@@ -113,6 +116,7 @@ impl Kernel {
             Self::InverseDct => "fb_inverse_dct_all",
             Self::ResampleAcross => "fb_resample_across",
             Self::ResampleDown => "fb_resample_down",
+            Self::Erase => "fb_erase",
         }
     }
 }

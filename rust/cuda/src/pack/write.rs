@@ -15,6 +15,17 @@ pub(super) fn is_element(dtype: DType) -> bool {
     }
 }
 
+/// A value as an element, in the lower bits, rounded as in tables.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+pub(super) fn element(dtype: DType, value: f32) -> u32 {
+    match dtype {
+        DType::Float16 => f16::from_f32(value).to_bits().into(),
+        DType::BFloat16 => bf16::from_f32(value).to_bits().into(),
+        DType::Float32 => value.to_bits(),
+        DType::UInt8 | DType::Bool | DType::Int64 | DType::Float64 => u32::from(value as u8),
+    }
+}
+
 /// Appends each table once.
 #[derive(Debug, Default)]
 pub(super) struct Tables {

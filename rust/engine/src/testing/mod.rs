@@ -93,6 +93,7 @@ fn plan_of(meta: &ImageMeta, shift: u64) -> ImagePlan {
     let x = u32::try_from(shift).unwrap_or(0) % meta.size.width;
     let axis = || Axis { out_len: 1, content_start: 0, taps: Taps::Copy(vec![0]) };
     ImagePlan {
+        erase: vec![],
         region: Region { x, y: 0, width: meta.size.width - x, height: meta.size.height },
         transpose: false,
         passes: vec![Pass { x: axis(), y: axis(), fill: [0; 3], color: vec![], reduce: None }],

@@ -10,7 +10,7 @@ mod avx2;
 
 use crate::Level;
 use crate::simd::Kind;
-use forebay_core::{DType, Layout, Normalize, Size, Write};
+use forebay_core::{DType, Erase, Layout, Normalize, Size, Write};
 
 /// Elements of all 256 pixel values, per channel, in native byte order.
 type Table<const B: usize> = [[[u8; B]; 256]; 3];
@@ -127,6 +127,34 @@ impl Writer {
         }
     }
 
+    /// Overwrites a part of an image of `size`.
+    ///
+    /// # Panics
+    /// The part does not lie in the image, or the slot has another length.
+    pub fn erase(&self, erase: &Erase, size: Size, slot: &mut [u8]) {
+        let element: fn(f32) -> [u8; 4] = match self.write.dtype {
+            DType::Float16 => |value| padded(half::f16::from_f32(value).to_bits().to_ne_bytes()),
+            DType::BFloat16 => |value| padded(half::bf16::from_f32(value).to_bits().to_ne_bytes()),
+            DType::Float32 => f32::to_ne_bytes,
+            _ => |value| padded([byte(value)]),
+        };
+        let (bytes, channels) = (self.write.dtype.size(), usize::from(self.write.channels));
+        let (width, height) = (size.width as usize, size.height as usize);
+        let region = erase.region;
+        for channel in 0..channels {
+            let value = &element(erase.value[channel])[..bytes];
+            for y in region.y as usize..(region.y + region.height) as usize {
+                for x in region.x as usize..(region.x + region.width) as usize {
+                    let place = match self.write.layout {
+                        Layout::Contiguous => (channel * height + y) * width + x,
+                        Layout::ChannelsLast => (y * width + x) * channels + channel,
+                    };
+                    slot[place * bytes..][..bytes].copy_from_slice(value);
+                }
+            }
+        }
+    }
+
     fn planes(&self, level: Level, row: &[u8], planes: [&mut [u8]; 3]) {
         match (level.kind(), &self.table, &self.arithmetic) {
             #[cfg(target_arch = "x86_64")]
@@ -157,6 +185,18 @@ impl Writer {
             (_, Elements::Single(table), _) => scalar::interleaved(row, table, out),
         }
     }
+}
+
+fn padded<const B: usize>(bytes: [u8; B]) -> [u8; 4] {
+    let mut all = [0; 4];
+    all[..B].copy_from_slice(&bytes);
+    all
+}
+
+/// Whole numbers from 0 to 255 stay as they are.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+fn byte(value: f32) -> u8 {
+    value as u8
 }
 
 fn table<const B: usize>(write: &Write, element: impl Fn(f32) -> [u8; B]) -> Table<B> {

@@ -1,3 +1,4 @@
+use super::geometry::{padded, random_offset};
 use super::*;
 
 const PHOTO: Size = Size { width: 500, height: 375 };
