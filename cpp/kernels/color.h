@@ -129,6 +129,14 @@ FB_DEVICE float fb_mean(const fb_job& job, const fb_u8* scratch) {
   return static_cast<float>(sum) / static_cast<float>(job.mean_pixels);
 }
 
+FB_DEVICE FbRgb fb_look_up(const fb_job& job, const fb_u8* scratch, FbRgb pixel) {
+  if (job.tables == kFbNoSum) {
+    return pixel;
+  }
+  const fb_u8* tables = scratch + job.tables;
+  return {tables[pixel.red], tables[256 + pixel.green], tables[512 + pixel.blue]};
+}
+
 // Runs the job's colour program on one pixel.
 FB_DEVICE FbRgb fb_color(const fb_job& job, const fb_u8* blob, const fb_u8* scratch, FbRgb pixel) {
   const fb_color_op* ops = reinterpret_cast<const fb_color_op*>(blob + job.color);
@@ -142,7 +150,8 @@ FB_DEVICE FbRgb fb_color(const fb_job& job, const fb_u8* blob, const fb_u8* scra
       case FB_COLOR_GRAYSCALE: pixel = fb_to_gray(pixel); break;
       case FB_COLOR_SOLARIZE: pixel = fb_solarize(pixel, op.factor); break;
       case FB_COLOR_POSTERIZE: pixel = fb_posterize(pixel, static_cast<fb_i32>(op.factor)); break;
-      default: pixel = fb_permute(pixel, static_cast<fb_u32>(op.factor));
+      case FB_COLOR_PERMUTE: pixel = fb_permute(pixel, static_cast<fb_u32>(op.factor)); break;
+      default: pixel = fb_look_up(job, scratch, pixel);
     }
   }
   return pixel;

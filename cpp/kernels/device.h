@@ -27,6 +27,9 @@ FB_DEVICE void fb_add_sum(fb_u64* sum, fb_u32 value) {
   }
 }
 
+// Counts one more. In any order it is the same number.
+FB_DEVICE void fb_count(fb_u32* place) { atomicAdd(place, 1u); }
+
 // Writes pixel `index` of `pixels` as three adjacent elements. Every thread of the block must call
 // it, for consecutive indices. Lanes trade pixels first, so that each of the three stores of a
 // warp covers 32 adjacent elements instead of every third.

@@ -18,6 +18,7 @@ static_assert(__builtin_offsetof(fb_job, across) == 264, "mirrored");
 static_assert(__builtin_offsetof(fb_job, color) == 280, "mirrored");
 static_assert(__builtin_offsetof(fb_job, sum) == 296, "mirrored");
 static_assert(__builtin_offsetof(fb_job, mean_pixels) == 312, "mirrored");
+static_assert(__builtin_offsetof(fb_job, histogram) == 320, "mirrored");
 static_assert(__builtin_offsetof(fb_erasure, values) == 44, "mirrored");
 static_assert(__builtin_offsetof(fb_blocks, quantisation) == 32, "mirrored");
 
@@ -38,6 +39,8 @@ inline thread_local FbIndex threadIdx;
 inline fb_u32 fb_swap(fb_u32 word) { return __builtin_bswap32(word); }
 
 inline void fb_add_sum(fb_u64* sum, fb_u32 value) { *sum += value; }
+
+inline void fb_count(fb_u32* place) { *place += 1; }
 
 template <class Element>
 inline void fb_store_interleaved(Element* slot, const Element* table, fb_u32 index, fb_u32 pixels,

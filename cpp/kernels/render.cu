@@ -8,6 +8,7 @@
 // | fb_resample_down   | vertical/scalar.rs                   | int32 sums, half up, clamped  |
 // |  - its colour      | color/scalar.rs, here color.h        | 8 bits after each operation   |
 // |  - its write       | write/scalar.rs                      | in the tables, by the host    |
+// | fb_levels_to_tables| color/levels.rs, here levels.h       | as there                      |
 // | fb_erase           | write/mod.rs                         | by the host                   |
 //
 // Both: grid (tiles of the largest job, jobs), block (kFbBlock). `jobs` is the blob offset of the
@@ -18,6 +19,7 @@
 #include "color.h"
 #include "huffman.h"
 #include "idct.h"
+#include "levels.h"
 #include "render.h"
 #include "source.h"
 
@@ -153,6 +155,12 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
     // A pixel of 0, beyond the last one, is grey 0.
     const fb_u32 gray = static_cast<fb_u32>(fb_gray(fb_rgb(rgbx)));
     fb_add_sum(reinterpret_cast<fb_u64*>(scratch + job.sum), gray);
+  }
+  if (job.histogram != kFbNoSum && index < pixels) {
+    fb_u32* counts = reinterpret_cast<fb_u32*>(scratch + job.histogram);
+    for (fb_u32 channel = 0; channel < 3; channel++) {
+      fb_count(counts + 256 * channel + (rgbx >> 8 * channel & 255));
+    }
   }
   fb_store(job.output, blob, scratch, index, pixels, rgbx);
 }

@@ -106,6 +106,7 @@ enum fb_color_kind : fb_u32 {
   FB_COLOR_SOLARIZE = 5,   // values from `factor` on are inverted
   FB_COLOR_POSTERIZE = 6,  // the `factor` upper bits stay
   FB_COLOR_PERMUTE = 7,    // `factor` holds where red, green and blue come from, two bits each
+  FB_COLOR_TABLES = 8,     // the job's, by channel
 };
 
 struct fb_color_op {
@@ -131,6 +132,21 @@ struct fb_job {
   fb_u64 sum;          // scratch offset of where to add the grey values, or kFbNoSum
   fb_u64 mean_sum;     // scratch offset of the grey sum that contrast takes, or kFbNoSum for 0
   fb_u32 mean_pixels;  // that the sum is over
+  fb_u32 reserved;
+  fb_u64 histogram;  // scratch offset of where to count values, fb_u32[3][256], or kFbNoSum
+  fb_u64 tables;     // scratch offset of FB_COLOR_TABLES's fb_u8[3][256], or kFbNoSum for none
+};
+
+enum fb_levels_kind : fb_u32 {
+  FB_LEVELS_AUTOCONTRAST = 0,
+  FB_LEVELS_EQUALIZE = 1,
+};
+
+// Counts of a pass's result that become tables of the next one.
+struct fb_levels {
+  fb_u64 histogram;
+  fb_u64 tables;
+  fb_u32 kind;  // fb_levels_kind
   fb_u32 reserved;
 };
 
@@ -163,6 +179,7 @@ struct fb_blocks {
 static_assert(sizeof(fb_erasure) == 56 && sizeof(fb_blocks) == 160, "mirrored");
 static_assert(sizeof(fb_span) == 8 && sizeof(fb_axis) == 48 && sizeof(fb_plane) == 40, "mirrored");
 static_assert(sizeof(fb_source) == 136 && sizeof(fb_output) == 32, "mirrored");
-static_assert(sizeof(fb_color_op) == 12 && sizeof(fb_job) == 320, "mirrored");
+static_assert(sizeof(fb_color_op) == 12 && sizeof(fb_job) == 336, "mirrored");
+static_assert(sizeof(fb_levels) == 24, "mirrored");
 
 #endif

@@ -23,8 +23,10 @@ __all__ = [
     "Normalize",
     "Pad",
     "RandomApply",
+    "RandomAutocontrast",
     "RandomChoice",
     "RandomCrop",
+    "RandomEqualize",
     "RandomErasing",
     "RandomGrayscale",
     "RandomHorizontalFlip",
@@ -300,6 +302,28 @@ class RandomGrayscale(Transform):
 @dataclass(frozen=True)
 class RandomInvert(Transform):
     """Inverts the colours with probability ``p``."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Checks the probability."""
+        _check_probability(self, self.p)
+
+
+@dataclass(frozen=True)
+class RandomAutocontrast(Transform):
+    """Stretches each channel to all values with probability ``p``."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Checks the probability."""
+        _check_probability(self, self.p)
+
+
+@dataclass(frozen=True)
+class RandomEqualize(Transform):
+    """Spreads each channel's values evenly, by its histogram, with probability ``p``."""
 
     p: float = 0.5
 

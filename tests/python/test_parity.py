@@ -4,13 +4,14 @@ import io
 import itertools
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageOps
 
 import forebay
 from forebay import transforms as T
-from images import jpeg, photo, pillow_rgb, png
+from images import flat, jpeg, photo, pillow_rgb, png
 
 V = pytest.importorskip("torchvision.transforms.v2")
 F = V.functional
@@ -204,6 +205,8 @@ def test_normalize_implies_float_and_scale(compare):
     (T.Grayscale(3), V.Grayscale(3)),
     (T.RandomGrayscale(1), V.RandomGrayscale(1)),
     (T.RandomInvert(1), V.RandomInvert(1)),
+    (T.RandomAutocontrast(1), V.RandomAutocontrast(1)),
+    (T.RandomEqualize(1), V.RandomEqualize(1)),
     *((T.RandomPosterize(bits, 1), V.RandomPosterize(bits, 1)) for bits in range(9)),
     *((T.RandomSolarize(at, 1), V.RandomSolarize(at, 1)) for at in (0, 0.5, 128, 200.2, 255)),
 ])  # fmt: skip
@@ -212,6 +215,22 @@ def test_fixed_flips_and_colors(compare, own, peer):
     compare([T.CenterCrop(24), own], [V.CenterCrop(24), peer], tolerance)
     # Over padding, which is coloured, too.
     compare([T.CenterCrop(90), own], [V.CenterCrop(90), peer], tolerance)
+
+
+@pytest.mark.parametrize("name", ["RandomAutocontrast", "RandomEqualize"])
+def test_levels_of_flat_narrow_and_tiny_images(make_loader, tmp_path, name):
+    """Where there is nothing to stretch, or few values, or fewer pixels than values."""
+    narrow = photo(30, 40) // 16 + 100
+    two = np.where(photo(30, 40) > 128, 7, 9).astype(np.uint8)
+    channels = np.stack([narrow[..., 0], flat(30, 40, 3)[..., 0], two[..., 2]], -1)
+    for number, pixels in enumerate([flat(30, 40, 77), narrow, two, channels]):
+        for size in [(30, 40), (2, 3), (1, 1)]:
+            path = tmp_path / f"{number}.png"
+            path.write_bytes(png(pixels))
+            own = [T.CenterCrop(size), getattr(T, name)(1), getattr(T, name)(1)]
+            [[image]] = make_loader(forebay.FileList([path]), transforms=own)
+            peer = V.Compose([V.CenterCrop(size), getattr(V, name)(1), getattr(V, name)(1)])
+            assert torch.equal(image, peer(torch.from_numpy(pixels).permute(2, 0, 1)))
 
 
 def test_photometric_distortion_takes_every_form(make_loader, tmp_path):

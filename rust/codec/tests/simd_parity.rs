@@ -13,7 +13,7 @@ mod common;
 
 use common::Numbers;
 use forebay_codec::Level;
-use forebay_codec::pixel::color::{Program, gray_sum};
+use forebay_codec::pixel::color::{Program, Reduced, gray_sum};
 use forebay_codec::pixel::horizontal::{self, Columns};
 use forebay_codec::pixel::vertical::{self, Ring};
 use forebay_codec::pixel::write::Writer;
@@ -166,7 +166,8 @@ fn colour_leaves_equal_the_scalar_one() {
             ColorOp::Contrast(factor),
         ];
         let mean = numbers.range(0, 25500) as f32 / 100.0;
-        let program = Program::new(&ops[numbers.range(0, 3) as usize..], mean);
+        let reduced = Reduced { gray_mean: mean, ..Reduced::default() };
+        let program = Program::new(&ops[numbers.range(0, 3) as usize..], &reduced);
         let width = numbers.range(1, 300) as usize;
         let row = pixels(&mut numbers, 3 * width);
         let run = |level| {

@@ -102,15 +102,39 @@ pub enum ColorOp {
     Posterize(u8),
     /// `solarize`: values from here on are inverted.
     Solarize(f32),
+    /// `autocontrast`, by the previous pass's `Reduce::Histogram`.
+    Autocontrast,
+    /// `equalize`, by the previous pass's `Reduce::Histogram`.
+    Equalize,
     /// `permute_channels`: for each channel the one that it is taken from.
     Permute([u8; 3]),
 }
 
-/// A number drawn from all pixels of a pass's result.
+/// What is drawn from all pixels of a pass's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduce {
     /// Mean of the grey value (rounded down per pixel, as torchvision does), over all pixels.
     GrayMean,
+    /// How often each channel has each value.
+    Histogram,
+}
+
+impl ColorOp {
+    /// What it needs to know about all pixels before it.
+    pub fn needs(&self) -> Option<Reduce> {
+        match self {
+            Self::Contrast(_) => Some(Reduce::GrayMean),
+            Self::Autocontrast | Self::Equalize => Some(Reduce::Histogram),
+            Self::Brightness(_)
+            | Self::Saturation(_)
+            | Self::Hue(_)
+            | Self::Grayscale
+            | Self::Invert
+            | Self::Posterize(_)
+            | Self::Solarize(_)
+            | Self::Permute(_) => None,
+        }
+    }
 }
 
 /// How 8-bit pixels become elements of the slot.

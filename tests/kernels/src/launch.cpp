@@ -17,5 +17,6 @@ FB_HOST(huffman_write)
 FB_HOST(inverse_dct_all)
 FB_HOST(resample_across)
 FB_HOST(resample_down)
+FB_HOST(levels_to_tables)
 FB_HOST(erase)
 }

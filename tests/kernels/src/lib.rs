@@ -27,6 +27,7 @@ kernels!(
     fb_host_inverse_dct_all,
     fb_host_resample_across,
     fb_host_resample_down,
+    fb_host_levels_to_tables,
     fb_host_erase
 );
 
@@ -71,6 +72,7 @@ pub unsafe fn run_in(packed: &Packed, scratch: &mut [u64]) {
             Kernel::InverseDct => fb_host_inverse_dct_all,
             Kernel::ResampleAcross => fb_host_resample_across,
             Kernel::ResampleDown => fb_host_resample_down,
+            Kernel::Levels => fb_host_levels_to_tables,
             Kernel::Erase => fb_host_erase,
         };
         // SAFETY: the caller vouches for sources and slots; the blob is as it was packed, and the

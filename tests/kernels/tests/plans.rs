@@ -71,7 +71,8 @@ fn random_plan(numbers: &mut Numbers, size: Size, write: Write) -> ImagePlan {
         let mut one = pass(random_axis(numbers, input.width), random_axis(numbers, input.height));
         one.fill = [1, 2, 3];
         one.color = random_color(numbers);
-        one.reduce = numbers.one_in(2).then_some(Reduce::GrayMean);
+        one.reduce =
+            [None, Some(Reduce::GrayMean), Some(Reduce::Histogram)][numbers.range(0, 2) as usize];
         input = one.size();
         passes.push(one);
     }
@@ -87,12 +88,15 @@ fn random_color(numbers: &mut Numbers) -> Vec<ColorOp> {
     let hundredths = |numbers: &mut Numbers, low, high| {
         f32::from(u16::try_from(numbers.range(low, high)).unwrap()) / 100.0
     };
+    let levels = if numbers.one_in(2) { ColorOp::Autocontrast } else { ColorOp::Equalize };
     (0..numbers.range(0, 3))
-        .map(|_| match numbers.range(0, 8) {
+        .map(|_| match numbers.range(0, 9) {
             0 => ColorOp::Brightness(hundredths(numbers, 0, 200)),
             1 => ColorOp::Contrast(hundredths(numbers, 0, 200)),
             2 => ColorOp::Saturation(hundredths(numbers, 0, 200)),
             3 => ColorOp::Hue(hundredths(numbers, 0, 100) - 0.5),
+            // One kind of tables a pass: recipes have them first, behind a pass that counts.
+            9 => levels,
             4 => ColorOp::Grayscale,
             5 => ColorOp::Invert,
             6 => ColorOp::Posterize(u8::try_from(numbers.range(0, 8)).unwrap()),

@@ -13,7 +13,7 @@ mod scratch;
 pub(crate) use scratch::with_scratch;
 
 use crate::jpeg;
-use crate::pixel::color::{self, Program};
+use crate::pixel::color::{self, Program, Reduced};
 use crate::whole::{self, Channels};
 use crate::{Error, Level};
 use forebay_core::ports::{HostPixels, RenderReport, Stop};
@@ -161,7 +161,7 @@ impl Work<'_> {
         report: &mut RenderReport,
     ) -> Result<(), Error> {
         let (last, before) = self.plan.passes.split_last().expect("plans were checked");
-        let mut gray_mean = 0.0;
+        let mut reduced = Reduced::default();
         let mut previous: Option<Host<'_>> = None;
         // Fresh pages for every image took a sixth of the time of a recipe with two passes.
         let mut spare = std::mem::take(&mut buffers.spare);
@@ -175,21 +175,26 @@ impl Work<'_> {
                 pixels = Error::filled(0, bytes, "a pass")?;
             }
             let rows = previous.as_mut().map_or(&mut *rows, |host| host as &mut dyn Rows);
-            let program = Program::new(&pass.color, gray_mean);
+            let program = Program::new(&pass.color, &reduced);
             buffers.run::<C>(self, rows, input, pass, &program, &mut |y, row| {
                 pixels[y * line..(y + 1) * line].copy_from_slice(row);
             })?;
             report.passes += 1;
             report.intermediate_bytes += bytes as u64;
-            if C == 3 && pass.reduce == Some(Reduce::GrayMean) {
-                gray_mean = mean(color::gray_sum(self.level, &pixels[..bytes]), output.pixels());
+            match pass.reduce.filter(|_| C == 3) {
+                Some(Reduce::GrayMean) => {
+                    let sum = color::gray_sum(self.level, &pixels[..bytes]);
+                    reduced.gray_mean = mean(sum, output.pixels());
+                }
+                Some(Reduce::Histogram) => reduced.count(&pixels[..bytes]),
+                None => {}
             }
             spare.extend(previous.take().and_then(Host::into_pixels));
             previous = Some(Host::whole::<C>(pixels, output));
             input = output;
         }
         let rows = previous.as_mut().map_or(&mut *rows, |host| host as &mut dyn Rows);
-        let program = Program::new(&last.color, gray_mean);
+        let program = Program::new(&last.color, &reduced);
         let (output, level) = (last.size(), self.level);
         let writer = writers.get(&self.plan.write)?;
         buffers.run::<C>(self, rows, input, last, &program, &mut |y, row| {

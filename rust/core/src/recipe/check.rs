@@ -254,6 +254,8 @@ fn check_arguments(transform: &Transform) -> Result<(), String> {
         Transform::RandomHorizontalFlip { p }
         | Transform::RandomVerticalFlip { p }
         | Transform::RandomGrayscale { p }
+        | Transform::RandomAutocontrast { p }
+        | Transform::RandomEqualize { p }
         | Transform::RandomInvert { p } => check_probability(*p),
         Transform::RandomPosterize { bits, p } => {
             check_range("bits", [f64::from(*bits); 2], 0.0, 8.0)?;

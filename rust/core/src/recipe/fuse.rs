@@ -104,10 +104,9 @@ impl Builder {
             Step::FlipX => self.x.flip(),
             Step::FlipY => self.y.flip(),
             Step::Color(op) => {
-                if matches!(op, ColorOp::Contrast(_)) {
-                    self.close(Some(Reduce::GrayMean));
-                } else if self.shows_fill() {
-                    self.close(None);
+                let needs = op.needs();
+                if needs.is_some() || self.shows_fill() {
+                    self.close(needs);
                 }
                 self.color.push(op);
             }

@@ -103,6 +103,12 @@ pub enum Transform {
         bits: u8,
         p: f64,
     },
+    RandomAutocontrast {
+        p: f64,
+    },
+    RandomEqualize {
+        p: f64,
+    },
     RandomSolarize {
         threshold: f64,
         p: f64,
@@ -176,6 +182,8 @@ impl Transform {
             Self::RandomGrayscale { .. } => "RandomGrayscale",
             Self::RandomInvert { .. } => "RandomInvert",
             Self::RandomPosterize { .. } => "RandomPosterize",
+            Self::RandomAutocontrast { .. } => "RandomAutocontrast",
+            Self::RandomEqualize { .. } => "RandomEqualize",
             Self::RandomSolarize { .. } => "RandomSolarize",
             Self::RandomPhotometricDistort { .. } => "RandomPhotometricDistort",
             Self::RandomApply { .. } => "RandomApply",

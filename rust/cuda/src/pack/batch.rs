@@ -3,7 +3,7 @@
 use super::axis::{self, Axes};
 use super::blob::{Blob, Scratch};
 use super::blocks::{self, Blocks};
-use super::descriptor::{self, BLOCK, NO_SUM, color_kind, layout};
+use super::descriptor::{self, BLOCK, NO_SUM, color_kind, layout, levels_kind};
 use super::source::intermediate;
 use super::write::{self, Tables};
 use super::{Kernel, Launch, Packed, RenderItem};
@@ -28,6 +28,9 @@ pub(super) struct Batch<'a> {
     erasures: Vec<Vec<descriptor::Erasure>>,
 }
 
+/// Words of three tables of bytes.
+const TABLE_WORDS: u64 = 3 * 256 / 4;
+
 /// The grey sum that contrast takes its mean from.
 #[derive(Debug, Clone, Copy)]
 struct Sum {
@@ -47,13 +50,16 @@ struct Links {
     output: descriptor::Output,
     mean: Sum,
     sum: Sum,
+    histogram: u64,
+    tables: u64,
 }
 
 impl<'a> Batch<'a> {
     /// Takes what `items` may need of the part of the scratch that is cleared.
     pub(super) fn new(items: &[RenderItem<'_>]) -> Self {
-        let passes = items.iter().flat_map(|item| &item.plan.passes);
-        let scratch = Scratch::new(passes.filter(|pass| pass.reduce.is_some()).count());
+        let passes = || items.iter().flat_map(|item| &item.plan.passes);
+        let count = |reduce| passes().filter(|pass| pass.reduce == Some(reduce)).count();
+        let scratch = Scratch::new(count(Reduce::GrayMean), count(Reduce::Histogram));
         Self {
             cleared_bytes: scratch.bytes(),
             scratch,
@@ -77,21 +83,30 @@ impl<'a> Batch<'a> {
         let areas = Areas::new(plan, &mut self.scratch);
         let mut source = item.source.describe(plan);
         let mut mean = Sum::NONE;
+        let mut counted = NO_SUM;
         for (place, pass) in plan.passes.iter().enumerate() {
             let is_last = place + 1 == plan.passes.len();
             let output = if is_last { self.slot(item) } else { areas.output(place) };
             let sum = if is_last { Sum::NONE } else { self.sum(plan, pass) };
             let across = areas.across;
-            let job = self.job(plan, pass, &Links { source, across, output, mean, sum });
+            let histogram = if is_last { NO_SUM } else { self.histogram(plan, pass) };
+            let levels = self.levels(pass, counted);
+            let tables = levels.map_or(NO_SUM, |levels| levels.tables);
+            let links = Links { source, across, output, mean, sum, histogram, tables };
+            let job = self.job(plan, pass, &links);
             if self.passes.len() == place {
                 self.passes.push(Jobs::default());
             }
             let jobs = &mut self.passes[place];
+            jobs.levels.extend(levels);
             let jobs = if is_across(pass) { &mut jobs.across } else { &mut jobs.down_only };
             jobs.push(job);
             source = intermediate(output.address, pass.x.out_len);
             if sum.offset != NO_SUM {
                 mean = sum;
+            }
+            if histogram != NO_SUM {
+                counted = histogram;
             }
         }
         for (turn, erase) in plan.erase.iter().enumerate() {
@@ -123,7 +138,33 @@ impl<'a> Batch<'a> {
             mean_sum: links.mean.offset,
             mean_pixels: links.mean.pixels,
             reserved: 0,
+            histogram: links.histogram,
+            tables: links.tables,
         }
+    }
+
+    /// The histogram that a pass leaves.
+    fn histogram(&mut self, plan: &ImagePlan, pass: &Pass) -> u64 {
+        match pass.reduce {
+            Some(Reduce::Histogram) if plan.write.channels == 3 => self.scratch.histogram(),
+            _ => NO_SUM,
+        }
+    }
+
+    /// The tables that a pass takes from the histogram that the one before has left.
+    fn levels(&mut self, pass: &Pass, histogram: u64) -> Option<descriptor::Levels> {
+        let kind = pass.color.iter().find_map(|op| match op {
+            ColorOp::Autocontrast => Some(levels_kind::AUTOCONTRAST),
+            ColorOp::Equalize => Some(levels_kind::EQUALIZE),
+            _ => None,
+        })?;
+        let tables = || self.scratch.area(TABLE_WORDS);
+        (histogram != NO_SUM).then(tables).map(|tables| descriptor::Levels {
+            histogram,
+            tables,
+            kind,
+            reserved: 0,
+        })
     }
 
     /// The sum that a pass leaves.
@@ -179,6 +220,8 @@ impl<'a> Batch<'a> {
 /// The jobs of one pair of launches.
 #[derive(Debug, Default)]
 struct Jobs {
+    /// What they need first.
+    levels: Vec<descriptor::Levels>,
     across: Vec<descriptor::Job>,
     down_only: Vec<descriptor::Job>,
 }
@@ -186,6 +229,14 @@ struct Jobs {
 impl Jobs {
     /// Jobs with an across kernel come first, so that both launches name adjacent jobs.
     fn launch(mut self, blob: &mut Blob, launches: &mut Vec<Launch>) {
+        for chunk in self.levels.chunks(MAX_JOBS) {
+            launches.push(Launch {
+                kernel: Kernel::Levels,
+                jobs_offset: blob.append(chunk),
+                jobs: u32::try_from(chunk.len()).expect("at most MAX_JOBS"),
+                tiles: 3,
+            });
+        }
         let across = self.across.len();
         let mut jobs = self.across;
         jobs.append(&mut self.down_only);
@@ -295,6 +346,7 @@ fn color_op(op: ColorOp) -> descriptor::ColorOp {
         ColorOp::Invert => (color_kind::SOLARIZE, 0.0),
         ColorOp::Solarize(from) => (color_kind::SOLARIZE, from),
         ColorOp::Posterize(bits) => (color_kind::POSTERIZE, f32::from(bits)),
+        ColorOp::Autocontrast | ColorOp::Equalize => (color_kind::TABLES, 0.0),
         ColorOp::Permute([red, green, blue]) => {
             // Two bits for each.
             (color_kind::PERMUTE, f32::from(red | green << 2 | blue << 4))

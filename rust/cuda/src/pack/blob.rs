@@ -25,17 +25,31 @@ impl Blob {
     }
 }
 
-/// Offsets into the scratch: sums first, then areas.
+/// Offsets into the scratch: sums first, then histograms, then areas.
 #[derive(Debug)]
 pub(super) struct Scratch {
     next_sum: u64,
+    next_histogram: u64,
     end: u64,
 }
 
+/// Bytes of a histogram: 256 counts for each of three channels.
+const HISTOGRAM: usize = 3 * 256 * size_of::<u32>();
+
 impl Scratch {
-    /// With room for `sums`.
-    pub(super) fn new(sums: usize) -> Self {
-        Self { next_sum: 0, end: (sums * size_of::<u64>()) as u64 }
+    /// With room for `sums` and `histograms`.
+    pub(super) fn new(sums: usize, histograms: usize) -> Self {
+        let next_histogram = (sums * size_of::<u64>()) as u64;
+        let end = next_histogram + (histograms * HISTOGRAM) as u64;
+        Self { next_sum: 0, next_histogram, end }
+    }
+
+    /// The next histogram.
+    pub(super) fn histogram(&mut self) -> u64 {
+        let offset = self.next_histogram;
+        self.next_histogram += HISTOGRAM as u64;
+        debug_assert!(self.next_histogram <= self.end, "as many as were announced");
+        offset
     }
 
     /// The next sum.

@@ -46,6 +46,12 @@ pub(super) mod color_kind {
     pub(in crate::pack) const SOLARIZE: u32 = 5;
     pub(in crate::pack) const POSTERIZE: u32 = 6;
     pub(in crate::pack) const PERMUTE: u32 = 7;
+    pub(in crate::pack) const TABLES: u32 = 8;
+}
+
+pub(super) mod levels_kind {
+    pub(in crate::pack) const AUTOCONTRAST: u32 = 0;
+    pub(in crate::pack) const EQUALIZE: u32 = 1;
 }
 
 #[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
@@ -130,6 +136,17 @@ pub(super) struct Job {
     pub(super) mean_sum: u64,
     pub(super) mean_pixels: u32,
     pub(super) reserved: u32,
+    pub(super) histogram: u64,
+    pub(super) tables: u64,
+}
+
+#[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Levels {
+    pub(super) histogram: u64,
+    pub(super) tables: u64,
+    pub(super) kind: u32,
+    pub(super) reserved: u32,
 }
 
 #[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
@@ -165,10 +182,11 @@ const _: () = {
     assert!(size_of::<Blocks>() == 160 && offset_of!(Blocks, quantisation) == 32);
     assert!(size_of::<Span>() == 8 && size_of::<Axis>() == 48 && size_of::<Plane>() == 40);
     assert!(size_of::<Source>() == 136 && size_of::<Output>() == 32);
-    assert!(size_of::<ColorOp>() == 12 && size_of::<Job>() == 320);
+    assert!(size_of::<ColorOp>() == 12 && size_of::<Job>() == 336);
     assert!(offset_of!(Source, planes) == 16 && offset_of!(Plane, left) == 24);
     assert!(offset_of!(Job, x) == 136 && offset_of!(Job, y) == 184);
     assert!(offset_of!(Job, output) == 232 && offset_of!(Job, across) == 264);
     assert!(offset_of!(Job, color) == 280 && offset_of!(Job, sum) == 296);
-    assert!(offset_of!(Job, mean_pixels) == 312);
+    assert!(offset_of!(Job, mean_pixels) == 312 && offset_of!(Job, histogram) == 320);
+    assert!(size_of::<Levels>() == 24);
 };

@@ -37,6 +37,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("huffman.h", include_str!("../../../../cpp/kernels/huffman.h")),
     ("scan.h", include_str!("../../../../cpp/kernels/scan.h")),
     ("idct.h", include_str!("../../../../cpp/kernels/idct.h")),
+    ("levels.h", include_str!("../../../../cpp/kernels/levels.h")),
     ("color.h", include_str!("../../../../cpp/kernels/color.h")),
     ("device.h", include_str!("../../../../cpp/kernels/device.h")),
 ];
@@ -87,13 +88,15 @@ pub enum Kernel {
     ResampleAcross,
     /// Rows, colour, and the write to a slot or to the scratch.
     ResampleDown,
+    /// Counts of values into tables.
+    Levels,
     /// Parts of slots that hold one value.
     Erase,
 }
 
 impl Kernel {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::HuffmanTables,
         Self::HuffmanGuess,
         Self::HuffmanSettle,
@@ -102,6 +105,7 @@ impl Kernel {
         Self::InverseDct,
         Self::ResampleAcross,
         Self::ResampleDown,
+        Self::Levels,
         Self::Erase,
     ];
 
@@ -116,6 +120,7 @@ impl Kernel {
             Self::InverseDct => "fb_inverse_dct_all",
             Self::ResampleAcross => "fb_resample_across",
             Self::ResampleDown => "fb_resample_down",
+            Self::Levels => "fb_levels_to_tables",
             Self::Erase => "fb_erase",
         }
     }
@@ -190,7 +195,7 @@ pub fn pack(items: &[RenderItem<'_>], blocks: &[Blocks]) -> Packed {
 /// Bytes on the device that an image takes until it is rendered: its pixels, as 8-bit RGB, and
 /// scratch. Tables are not counted.
 pub fn footprint(plan: &ImagePlan) -> u64 {
-    let mut scratch = Scratch::new(0);
+    let mut scratch = Scratch::new(0, 0);
     batch::reserve(plan, &mut scratch);
     scratch.bytes() + 3 * plan.region.size().pixels()
 }

@@ -3,6 +3,7 @@
 //! The order of operations, the fused multiply-adds of ATen's vectorised `add(alpha=)` and the
 //! truncations are those of `torchvision/transforms/v2/functional/_color.py` on a CPU tensor.
 
+mod levels;
 mod scalar;
 
 #[cfg(target_arch = "x86_64")]
@@ -11,6 +12,27 @@ mod avx2;
 use crate::Level;
 use crate::simd::Kind;
 use forebay_core::ColorOp;
+
+/// What is known of all pixels of a pass.
+#[derive(Debug, Clone, Default)]
+pub struct Reduced {
+    /// `Reduce::GrayMean`.
+    pub gray_mean: f32,
+    /// `Reduce::Histogram`: for red, green and blue.
+    pub histogram: Option<Box<[[u32; 256]; 3]>>,
+}
+
+impl Reduced {
+    /// Counts the values of pixels.
+    pub fn count(&mut self, rgb: &[u8]) {
+        let histogram = self.histogram.insert(Box::new([[0; 256]; 3]));
+        for pixel in rgb.as_chunks::<3>().0 {
+            for (counts, &value) in histogram.iter_mut().zip(pixel) {
+                counts[usize::from(value)] += 1;
+            }
+        }
+    }
+}
 
 /// A list of colour operations prepared for many rows.
 #[derive(Debug, Default)]
@@ -22,6 +44,8 @@ pub struct Program {
 #[derive(Debug)]
 enum Step {
     Table(Box<[u8; 256]>),
+    /// One for each channel.
+    Tables(Box<[[u8; 256]; 3]>),
     Saturation(f32),
     Hue(f32),
     Grayscale,
@@ -29,8 +53,13 @@ enum Step {
 }
 
 impl Program {
-    /// Takes over `ops`; `gray_mean` is the previous pass's `Reduce::GrayMean`.
-    pub fn new(ops: &[ColorOp], gray_mean: f32) -> Self {
+    /// Takes over `ops`; `reduced` is of the previous pass.
+    pub fn new(ops: &[ColorOp], reduced: &Reduced) -> Self {
+        let gray_mean = reduced.gray_mean;
+        let tables = |table: fn(&levels::Counts) -> [u8; 256]| {
+            let counts = reduced.histogram.as_deref().unwrap_or(&[[0; 256]; 3]);
+            Step::Tables(Box::new(counts.each_ref().map(table)))
+        };
         let bytes = |value: &dyn Fn(u8) -> u8| {
             let mut table = Box::new([0; 256]);
             for (pixel, place) in (0..=255_u8).zip(table.iter_mut()) {
@@ -54,6 +83,8 @@ impl Program {
             ColorOp::Solarize(from) => {
                 table(&|pixel| if pixel >= from { 255.0 - pixel } else { pixel })
             }
+            ColorOp::Autocontrast => tables(levels::autocontrast),
+            ColorOp::Equalize => tables(levels::equalize),
             ColorOp::Permute(channels) => Step::Permute(channels),
         });
         Self { steps: steps.collect() }
@@ -71,6 +102,13 @@ impl Program {
             match (step, level.kind()) {
                 (Step::Table(table), _) => {
                     pixels.as_flattened_mut().iter_mut().for_each(|v| *v = table[usize::from(*v)]);
+                }
+                (Step::Tables(tables), _) => {
+                    for (value, table) in
+                        pixels.iter_mut().flat_map(|it| it.iter_mut().zip(&**tables))
+                    {
+                        *value = table[usize::from(*value)];
+                    }
                 }
                 (Step::Grayscale, _) => scalar::to_gray(pixels),
                 (Step::Permute(channels), _) => {

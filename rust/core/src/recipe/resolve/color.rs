@@ -12,6 +12,8 @@ pub(super) fn ops(transform: &Transform, draws: &mut Draws) -> Vec<ColorOp> {
         Transform::Grayscale => vec![ColorOp::Grayscale],
         Transform::RandomGrayscale { p } => perhaps(p, ColorOp::Grayscale),
         Transform::RandomInvert { p } => perhaps(p, ColorOp::Invert),
+        Transform::RandomAutocontrast { p } => perhaps(p, ColorOp::Autocontrast),
+        Transform::RandomEqualize { p } => perhaps(p, ColorOp::Equalize),
         Transform::RandomPosterize { bits, p } => perhaps(p, ColorOp::Posterize(bits)),
         Transform::RandomSolarize { threshold, p } => {
             perhaps(p, ColorOp::Solarize(single(threshold)))
