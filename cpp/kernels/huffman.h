@@ -168,12 +168,12 @@ FB_DEVICE fb_i32 fb_value(fb_u64 bits, fb_u32 length, fb_u32 size) {
 struct FbCount {
   fb_u32 finished = 0;
   fb_u32 flaw = kFbNone;
-  fb_i32 dc0 = 0, dc1 = 0, dc2 = 0;
+  fb_u32 dc0 = 0, dc1 = 0, dc2 = 0;  // sums wrap
 
   FB_DEVICE void first(fb_u32 component, fb_i32 difference) {
-    dc0 += component == 0 ? difference : 0;
-    dc1 += component == 1 ? difference : 0;
-    dc2 += component == 2 ? difference : 0;
+    dc0 += component == 0 ? static_cast<fb_u32>(difference) : 0;
+    dc1 += component == 1 ? static_cast<fb_u32>(difference) : 0;
+    dc2 += component == 2 ? static_cast<fb_u32>(difference) : 0;
   }
   FB_DEVICE bool wants() const { return false; }
   FB_DEVICE void other(fb_u32, fb_i32) {}
@@ -193,7 +193,7 @@ struct FbWrite {
   fb_u32 block;
   fb_u32 column;
   fb_u32 row;  // of the MCU
-  fb_i32 dc0, dc1, dc2;
+  fb_u32 dc0, dc1, dc2;
   fb_i16* into;  // nullptr: not wanted
 
   FB_DEVICE FbWrite(const fb_scan& of, fb_u8* memory, const fb_chunk& chunk)
@@ -210,9 +210,9 @@ struct FbWrite {
   }
 
   FB_DEVICE void first(fb_u32 component, fb_i32 difference) {
-    dc0 += component == 0 ? difference : 0;
-    dc1 += component == 1 ? difference : 0;
-    dc2 += component == 2 ? difference : 0;
+    dc0 += component == 0 ? static_cast<fb_u32>(difference) : 0;
+    dc1 += component == 1 ? static_cast<fb_u32>(difference) : 0;
+    dc2 += component == 2 ? static_cast<fb_u32>(difference) : 0;
     if (into != nullptr) {
       into[0] = static_cast<fb_i16>(component == 0 ? dc0 : component == 1 ? dc1 : dc2);
     }
@@ -433,7 +433,7 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   }
   fb_chunk* chunks = reinterpret_cast<fb_chunk*>(scratch + scan.chunks);
   fb_u32 finished = 0;
-  fb_i32 dc[3] = {0, 0, 0};
+  fb_u32 dc[3] = {0, 0, 0};
   fb_u32 exit = 0;
   bool is_good = true;
   for (fb_u32 first = 0; first < scan.chunk_count; first += kFbAtOnce) {

@@ -74,7 +74,7 @@ struct fb_chunk {
   fb_u32 exit;      // where the next chunk's does
   fb_u32 finished;  // blocks whose last code is in it
   fb_u32 flaw;      // blocks that were finished before the first code that cannot be; kFbNone
-  fb_i32 dc[3];     // sums of the differences
+  fb_u32 dc[3];     // sums of the differences
   fb_u32 reserved;
 };
 

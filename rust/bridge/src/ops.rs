@@ -283,6 +283,7 @@ fn decoded_meta(size: Size) -> ImageMeta {
         components: 3,
         progressive: false,
         baseline: None,
+        restarts: false,
         bytes: 0,
     }
 }

@@ -211,6 +211,8 @@ pub struct ImageMeta {
     pub progressive: bool,
     /// Sampling of Y, Cb and Cr in a baseline JPEG of one scan: what a GPU's JPEG engines decode.
     pub baseline: Option<[Sampling; 3]>,
+    /// Its data has restart markers.
+    pub restarts: bool,
     /// Encoded bytes.
     pub bytes: usize,
 }

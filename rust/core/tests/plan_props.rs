@@ -96,6 +96,7 @@ fn plan(transforms: &[String], size: Size, exif: u16, position: u64) -> Option<I
         components: 3,
         progressive: false,
         baseline: None,
+        restarts: false,
         bytes: 0,
     };
     Some(recipe.plan_image(&meta, EpochKey::new(0, 0), position).unwrap())

@@ -21,6 +21,8 @@ const SUBMITS: usize = 2;
 const GROUP: usize = 192;
 /// With so many it need not wait for more.
 const ENOUGH: usize = 64;
+/// Bytes of an image's look-up tables, about.
+const TABLES: u64 = 20 << 10;
 /// Fewer are left to threads.
 const LEAST: usize = 4;
 /// A submit of usual photos.
@@ -159,15 +161,18 @@ impl Decoder for CudaDecoder {
     }
 
     fn cost(&self, meta: &ImageMeta, _region: Region) -> Option<Cost> {
-        if meta.baseline.is_none() || meta.bytes > MAX_FILE {
+        if meta.baseline.is_none() || meta.restarts || meta.bytes > MAX_FILE {
             return None;
         }
         Some(Cost(5_000 + meta.bytes as u64 / 10))
     }
 
-    /// The file, and of the region two bytes a coefficient and one a sample.
+    /// The file and what is known of its chunks, tables, and of the region two bytes a coefficient
+    /// and one a sample; windows end at whole MCUs, of 32 pixels at most.
     fn footprint(&self, meta: &ImageMeta, region: Region) -> u64 {
-        meta.bytes as u64 + 9 * region.size().pixels()
+        let bytes = meta.bytes as u64;
+        let samples = u64::from(region.width + 64) * u64::from(region.height + 64);
+        bytes + bytes / 8 + TABLES + 9 * samples
     }
 
     fn engines(&self) -> Option<ports::Engines> {

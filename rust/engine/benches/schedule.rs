@@ -119,6 +119,7 @@ impl Decoder for Sleeper {
             components: 1,
             progressive: false,
             baseline: None,
+            restarts: false,
             bytes: bytes.len(),
         })
     }

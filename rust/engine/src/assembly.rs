@@ -309,6 +309,11 @@ impl Assembly {
             && self.decoding + self.rendering + self.render.len() + self.decode.len() == 0
     }
 
+    /// Whether records of it are asked for, or wait to be planned.
+    pub(crate) fn is_coming(&self) -> bool {
+        self.reading + self.preparing + self.prepare.len() > 0
+    }
+
     /// An image to decode.
     pub(crate) fn push_decode(&mut self, task: DecodeTask) {
         self.for_engines = self.for_engines + ForEngines::of(&task.ways);

@@ -102,9 +102,7 @@ impl State {
             if waits && self.more_to_decode(run, first, budget) {
                 return None;
             }
-            let may_begin =
-                group.is_for_busy_ones || self.may_begin(run, engines, backends, budget);
-            if may_begin && group.is_worth_it(engines) {
+            if self.takes(run, &group, engines, backends, budget) {
                 return Some(group);
             }
         }
@@ -131,8 +129,24 @@ impl State {
             || (are_taken() && !self.more_on_the_way(run, budget))
     }
 
+    /// Whether engines that are free take a group that need not wait for more.
+    fn takes(
+        &self,
+        run: &Run,
+        group: &Group,
+        engines: &Engines,
+        backends: &Backends,
+        budget: &Budget,
+    ) -> bool {
+        group.is_worth_it(engines)
+            && (group.is_for_busy_ones || self.may_begin(run, engines, backends, budget))
+    }
+
+    /// Whether any image is on its way to decoders. Reads stop at the first that does not fit.
     fn more_on_the_way(&self, run: &Run, budget: &Budget) -> bool {
-        (0..run.batches.len()).any(|at| self.more_to_decode(run, at, budget))
+        let next = run.batches.iter().position(|batch| !batch.unread.is_empty());
+        run.batches.iter().any(Assembly::is_coming)
+            || next.is_some_and(|next| self.more_to_decode(run, next, budget))
     }
 
     /// Whether a submit to engines may be about to start; true more often than it is.
@@ -178,7 +192,8 @@ impl State {
         busy.saturating_add(waiting.cost) > thread.cost
             || !engines().any(|way| {
                 backends.engines[way.decoder].is_some_and(|engines| {
-                    choose(run, number, way.decoder, way.kind, &engines).is_worth_it(&engines)
+                    let group = choose(run, number, way.decoder, way.kind, &engines);
+                    self.takes(run, &group, &engines, backends, budget)
                 })
             })
     }

@@ -191,9 +191,8 @@ impl State {
     /// Whether images of the batch are on their way to decoders.
     pub(crate) fn more_to_decode(&self, run: &Run, number: usize, budget: &Budget) -> bool {
         let batch = &run.batches[number];
-        let under_way = batch.reading + batch.preparing + batch.prepare.len();
         let due = number == 0;
-        under_way > 0
+        batch.is_coming()
             || (!batch.unread.is_empty() && self.read_fits(batch, due, budget, run.spare(budget)))
     }
 

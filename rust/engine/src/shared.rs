@@ -176,11 +176,17 @@ impl Shared {
     /// Wakes whoever can go on after a change of the state. One thread is enough: whoever finds
     /// work wakes the next one.
     pub(crate) fn wake(&self, state: &State) {
-        if state.idle_workers > 0 && state.threads_have_work(&self.backends, &self.budget) {
-            self.work.notify_one();
-        }
-        if state.idle_engines > 0 && state.engines_have_work(&self.backends, &self.budget) {
+        let (backends, budget) = (&self.backends, &self.budget);
+        // A single worker is the engines' thread, too.
+        let is_alone = self.config.workers == 1;
+        let waits = state.idle_engines > 0 || (is_alone && state.idle_workers > 0);
+        let for_engines = waits && state.engines_have_work(backends, budget);
+        if for_engines && state.idle_engines > 0 {
             self.engines.notify_all();
+        }
+        let for_one = is_alone && for_engines;
+        if state.idle_workers > 0 && (for_one || state.threads_have_work(backends, budget)) {
+            self.work.notify_one();
         }
         let room = state.ahead() < self.config.read_ahead;
         if state.idle_readers > 0 && room && state.unread() > 0 {

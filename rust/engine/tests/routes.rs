@@ -5,7 +5,7 @@ mod common;
 
 use common::{Setup, engines};
 use forebay_core::ports::{Cost, Engines};
-use forebay_engine::testing::{Bad, FakeDecoder, Pace, PixelRoute};
+use forebay_engine::testing::{Bad, Delivery, FakeDecoder, Pace, PixelRoute};
 use forebay_engine::{OnError, Shares};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -113,6 +113,40 @@ fn engines_of_both_kinds_and_threads_end_every_epoch() {
                 assert_eq!(count(&decoders[2].decoded), all);
             }
         }
+    }
+}
+
+/// Where threads are slow, the one kind of engines has too few images, and the other would take them
+/// but for the first, somebody must.
+#[test]
+fn a_few_costly_images_are_left_to_somebody() {
+    for len in 1..4 {
+        for [threads, busy] in [[1_000_000, 900], [1_000_000, 100], [10, 900]] {
+            let (mut setup, _) = three(len, 3);
+            let decoder = |cost, engines| FakeDecoder { cost, engines, ..decoder(None) };
+            let engines = |busy, least| Engines { busy, least, cost: Cost(500), ..engines(64) };
+            setup.decoders = vec![
+                Arc::new(decoder(Cost(threads), None)),
+                Arc::new(decoder(Cost(busy), Some(engines(true, 16)))),
+                Arc::new(decoder(Cost(10), Some(engines(false, 100)))),
+            ];
+            assert_eq!(setup.epoch(0), Setup::new(len).epoch(0));
+        }
+    }
+}
+
+#[test]
+fn one_worker_feeds_engines_whatever_a_batch_waited_for() {
+    let bad: Vec<(u64, Bad)> = (0..60).filter(|at| at % 4 == 3).map(|at| (at, Bad::Read)).collect();
+    for epoch in 0..20 {
+        let run = |mut setup: Setup, shares| {
+            setup.config.shares = shares;
+            setup.on_error(OnError::Skip).bad(bad.clone()).epoch(epoch)
+        };
+        let (mut setup, _) = three(60, 1);
+        setup.delivery = Delivery::Shuffled;
+        let got = run(setup, Some(Shares { parts: [0.0, 1.0, 0.0, 0.0] }));
+        assert_eq!(got, run(Setup::new(60), None));
     }
 }
 

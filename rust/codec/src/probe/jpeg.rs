@@ -48,6 +48,8 @@ struct Seen {
     colours: ColourMarkers,
     /// The first scan has the whole image: libjpeg takes no other.
     complete: bool,
+    /// And its components in the frame's order: libjpeg takes no other, either.
+    in_order: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -78,10 +80,16 @@ pub(super) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
         progressive: frame.progressive || seen.scans > 1,
         baseline: frame
             .baseline
-            .filter(|_| seen.scans == 1)
+            .filter(|_| seen.scans == 1 && seen.in_order && fits_libjpeg(frame.size))
             .and_then(|table| sampling(&table, seen.colours)),
+        restarts: seen.restarts,
         bytes: bytes.len(),
     })
+}
+
+/// Whether libjpeg takes sides of such lengths (`JPEG_MAX_DIMENSION`).
+fn fits_libjpeg(size: Size) -> bool {
+    size.width.max(size.height) <= 65_500
 }
 
 /// Reads markers to EOI.
@@ -215,6 +223,10 @@ fn start_scan(bytes: &[u8], at: usize, segment: &[u8], seen: &mut Seen) -> Resul
     seen.scans += 1;
     let all = segment.first() == Some(&frame.components);
     seen.complete = seen.scans == 1 && all && !frame.progressive;
+    seen.in_order = frame.baseline.is_some_and(|table| {
+        let ids = [table[0], table[3], table[6]];
+        segment.len() > 6 && [segment[1], segment[3], segment[5]] == ids
+    });
     let (weight, least) = if frame.arithmetic {
         (ARITHMETIC_WEIGHT, MIN_ARITHMETIC_ALLOWANCE)
     } else {

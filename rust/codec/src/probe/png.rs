@@ -37,6 +37,7 @@ pub(super) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
         components,
         progressive: false,
         baseline: None,
+        restarts: false,
         bytes: bytes.len(),
     })
 }

@@ -35,6 +35,7 @@ pub(super) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
         components: if picture.alpha { 4 } else { 3 },
         progressive: false,
         baseline: None,
+        restarts: false,
         bytes: bytes.len(),
     })
 }

@@ -40,6 +40,7 @@ pub(super) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Result<Ima
         components,
         progressive: false,
         baseline: None,
+        restarts: false,
         bytes: bytes.len(),
     })
 }

@@ -99,9 +99,11 @@ fn output_size(transform: &Transform, before: Option<Size>) -> Option<Size> {
             first.filter(|_| sizes.all(|size| size == first))
         }
         Transform::RandomOrder { transforms } => {
-            // Whichever comes last must make the same size, or none may change it.
-            let kept = transforms.iter().all(|transform| output_size(transform, before) == before);
-            before.filter(|_| kept)
+            // One that makes a size of its own, and none that changes it before or behind.
+            let made = transforms.iter().find_map(|transform| output_size(transform, None));
+            let size = made.or(before);
+            let kept = transforms.iter().all(|transform| output_size(transform, size) == size);
+            size.filter(|_| kept)
         }
         _ => before,
     }

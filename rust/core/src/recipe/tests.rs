@@ -14,6 +14,7 @@ fn meta(width: u32, height: u32, exif: u16) -> ImageMeta {
         components: 3,
         progressive: false,
         baseline: None,
+        restarts: false,
         bytes: 1000,
     }
 }
@@ -242,6 +243,9 @@ fn a_batch_needs_one_size_whatever_is_drawn() {
     assert_eq!(size(format!("{}, {}", crop(8), apply(0.5, pad))), Err(RecipeError::NoFixedSize));
     let order = format!(r#"{{"name": "RandomOrder", "transforms": [{kept}, {pad}]}}"#);
     assert_eq!(size(format!("{}, {order}", crop(8))), Err(RecipeError::NoFixedSize));
+    let order = |of: &str| format!(r#"{{"name": "RandomOrder", "transforms": [{of}]}}"#);
+    assert_eq!(size(order(&format!("{}, {kept}", crop(8)))), Ok(vec![8, 8]));
+    assert_eq!(size(order(&format!("{}, {}", crop(8), crop(9)))), Err(RecipeError::NoFixedSize));
     let convert = r#"{"name": "ToDtype", "dtype": "float32"}"#;
     let left_to_chance = size(format!("{}, {}", crop(8), apply(0.5, convert)));
     assert!(left_to_chance.unwrap_err().to_string().contains("cannot be left to chance"));

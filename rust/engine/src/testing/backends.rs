@@ -46,7 +46,9 @@ pub struct FakeDecoder {
     pub route: PixelRoute,
     /// How long it takes.
     pub pace: Pace,
-    /// Its cost for images whose number of bytes leaves this remainder by two; `None` elsewhere.
+    /// Its cost for all images, unless it takes only some.
+    pub cost: Cost,
+    /// Its cost of 1 for images whose number of bytes leaves this remainder by two; `None` elsewhere.
     pub only: Option<usize>,
     /// It has engines of its own.
     pub engines: Option<Engines>,
@@ -70,6 +72,7 @@ impl FakeDecoder {
         Self {
             route,
             pace: Pace::Fast,
+            cost: Cost(2),
             only: None,
             footprint: 0,
             engines: None,
@@ -98,13 +101,14 @@ impl Decoder for FakeDecoder {
             components: bytes[0],
             progressive: false,
             baseline: None,
+            restarts: false,
             bytes: bytes.len(),
         })
     }
 
     fn cost(&self, meta: &ImageMeta, _region: Region) -> Option<Cost> {
         match self.only {
-            None => Some(Cost(2)),
+            None => Some(self.cost),
             Some(remainder) => (meta.bytes % 2 == remainder).then_some(Cost(1)),
         }
     }

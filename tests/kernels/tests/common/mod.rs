@@ -103,6 +103,7 @@ pub fn meta(size: Size, orientation: Orientation) -> ImageMeta {
         components: 3,
         progressive: false,
         baseline: None,
+        restarts: false,
         bytes: 0,
     }
 }

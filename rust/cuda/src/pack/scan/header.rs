@@ -71,8 +71,6 @@ pub struct Scan {
     size: Size,
     kind: [Sampling; 3],
     pub(super) components: [Component; 3],
-    /// As they follow each other in an MCU.
-    pub(super) order: [usize; 3],
     pub(super) codes: [Codes; TABLES],
     data: usize,
 }
@@ -243,16 +241,14 @@ impl Seen {
                 return None;
             }
         }
-        let mut sorted = order;
-        sorted.sort_unstable();
         let blocks = self.components.map(|of| of.across * of.down);
         let fits = blocks.iter().sum::<u32>() as usize <= MOST_BLOCKS && !blocks.contains(&0);
         let size = self.size?;
-        (fits && sorted == [0, 1, 2]).then(|| Scan {
+        // libjpeg refuses any other order.
+        (fits && order == [0, 1, 2]).then(|| Scan {
             size,
             kind,
             components: self.components,
-            order,
             codes: self.codes.map(|codes| codes.unwrap_or(Codes::NONE)),
             data,
         })

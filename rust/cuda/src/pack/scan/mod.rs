@@ -130,8 +130,7 @@ impl ScanItem<'_> {
     fn describe(&self, number: usize, parts: &Parts) -> descriptor::Scan {
         let mut blocks = [descriptor::Block::default(); header::MOST_BLOCKS];
         let mut mcu_blocks = 0;
-        for component in self.scan.order {
-            let of = &self.scan.components[component];
+        for (component, of) in self.scan.components.iter().enumerate() {
             for (y, x) in (0..of.down).flat_map(|y| (0..of.across).map(move |x| (y, x))) {
                 blocks[mcu_blocks] = descriptor::Block {
                     component: small(component),
@@ -211,7 +210,7 @@ pub fn pack_scans(
         jobs,
         tiles: threads.div_ceil(super::BLOCK_THREADS),
     };
-    let chunks = scans.iter().map(|scan| scan.chunk_count).max().unwrap_or(0);
+    let chunks = scans.iter().map(|scan| scan.chunk_count.max(1)).max().unwrap_or(1);
     let chunks = chunks.div_ceil(LANES) * WARP;
     let mut launches = vec![
         launch(Kernel::HuffmanTables, number_of(TABLES) << LOOK),
