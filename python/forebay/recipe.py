@@ -16,14 +16,16 @@ from . import transforms
 from .transforms import (
     CenterCrop,
     Crop,
+    RandomApply,
     RandomCrop,
+    RandomHorizontalFlip,
     RandomResizedCrop,
     Resize,
     ToDtype,
     Transform,
 )
 
-_LISTS = ("Compose", "Sequential")
+_LISTS = ("Compose", "Sequential", "ModuleList")
 _OF_OTHERS = ("RandomApply", "RandomChoice", "RandomOrder")
 # Batches are tensors already.
 _UNNEEDED = ("ToImage", "PILToTensor", "ToPureTensor", "Identity")
@@ -64,11 +66,18 @@ def _translated(where: str, given: Any) -> Iterator[Transform]:
     if given is None:
         return
     if isinstance(given, Transform):
+        if getattr(transforms, type(given).__name__, None) is not type(given):
+            raise _foreign(where, type(given).__name__)
         yield given
         return
     kind = given if isinstance(given, type) else type(given)
     name = getattr(given, "__name__", kind.__name__)
     is_peers = kind.__module__.startswith(("torchvision.", "torch.nn."))
+    if is_peers and not isinstance(given, type) and _is_altered(given):
+        raise NotImplementedError(
+            f"{where} is a {name} of which a method was replaced, or that has hooks; transforms "
+            f"run outside Python; {_ELSEWHERE}"
+        )
     if is_peers and name in _LISTS:
         given = getattr(given, "transforms", given)
     elif is_peers and not isinstance(given, type):
@@ -76,16 +85,41 @@ def _translated(where: str, given: Any) -> Iterator[Transform]:
         return
     elif isinstance(given, type):
         raise TypeError(f"{where} is the class {name}; write {name}(...)")
+    if callable(given) and not (is_peers and name in _LISTS):
+        raise _foreign(where, name)
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
         for place, step in enumerate(given):
             yield from _translated(f"{where}[{place}]", step)
-    elif callable(given):
-        raise NotImplementedError(
-            f"{where} is a Python callable ({name}); transforms run outside Python: use those of "
-            "forebay.transforms, or apply it to the batch in the training loop"
-        )
     else:
         raise TypeError(f"{where} must be one of forebay.transforms, got {name}")
+
+
+def _foreign(where: str, name: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{where} is a Python callable ({name}); transforms run outside Python: use those of "
+        "forebay.transforms, or apply it to the batch in the training loop"
+    )
+
+
+def _is_altered(peer: Any) -> bool:
+    """Whether it does anything but what its class says."""
+    own = vars(peer)
+    return bool(
+        own.keys() & {"forward", "transform", "make_params", "get_params"}
+        or own.get("_forward_hooks")
+        or own.get("_forward_pre_hooks")
+    )
+
+
+def _members(where: str, given: Any) -> list[Transform]:
+    """Those of a list left to chance: each stands for one, a list for all of its own."""
+    members = []
+    for place, member in enumerate(given):
+        steps = list(_translated(f"{where}[{place}]", member))
+        # One that does nothing still has its turn.
+        steps = steps or [RandomHorizontalFlip(0)]
+        members.append(steps[0] if len(steps) == 1 else RandomApply(steps, 1))
+    return members
 
 
 def _counterpart(where: str, given: Any, name: str) -> Iterator[Transform]:
@@ -107,8 +141,24 @@ def _counterpart(where: str, given: Any, name: str) -> Iterator[Transform]:
     own: Any = getattr(transforms, name)
     arguments = {field.name: getattr(given, field.name) for field in fields(own)}
     if name in _OF_OTHERS:
-        arguments["transforms"] = list(_translated(f"{where}.transforms", given.transforms))
+        arguments["transforms"] = _members(f"{where}.transforms", given.transforms)
+    if name == "RandomCrop":
+        arguments["padding"] = _crop_padding(where, given)
     try:
         yield own(**arguments)
     except (TypeError, ValueError, NotImplementedError) as error:
         raise type(error)(f"{where} is torchvision's {name}: {error}") from None
+
+
+def _crop_padding(where: str, given: Any) -> Any:
+    """Left, top, right and bottom, or as it was given."""
+    padding = given.padding
+    if type(given).__module__.startswith("torchvision.transforms.v2"):
+        # It keeps left, right, top and bottom.
+        return padding and (padding[0], padding[2], padding[1], padding[3])
+    if padding and given.pad_if_needed and given.padding_mode in ("reflect", "symmetric"):
+        raise NotImplementedError(
+            f"{where} is torchvision's RandomCrop of v1, which mirrors images once by padding and "
+            "again where it needs more; use torchvision.transforms.v2's, which does it at once"
+        )
+    return padding

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 import torch
 
@@ -108,9 +109,9 @@ class RandomResizedCrop(Transform):
         """Checks and normalises the arguments."""
         scale = _numbers(self, "scale", self.scale, 2)
         ratio = _numbers(self, "ratio", self.ratio, 2)
-        if not 0 <= scale[0] <= scale[1] or scale[1] == 0:
+        if not 0 <= scale[0] <= scale[1] < math.inf or scale[1] == 0:
             raise self._wrong("scale", self.scale, "an ascending pair of fractions above 0")
-        if not 0 < ratio[0] <= ratio[1]:
+        if not 0 < ratio[0] <= ratio[1] < math.inf:
             raise self._wrong("ratio", self.ratio, "an ascending pair of ratios above 0")
         self._set(size=_pair(self, self.size), scale=scale, ratio=ratio, **_resampling(self))
 
@@ -357,7 +358,7 @@ class RandomSolarize(Transform):
 
     def __post_init__(self) -> None:
         """Checks the arguments."""
-        if not isinstance(self.threshold, (int, float)) or not 0 <= self.threshold <= 255:
+        if not _is_number(self.threshold) or not 0 <= self.threshold <= 255:
             raise self._wrong("threshold", self.threshold, "a number in 0..255")
         _check_probability(self, self.p)
         self._set(threshold=float(self.threshold))
@@ -454,7 +455,9 @@ class RandomChoice(Transform):
         p = _numbers(self, "p", given, len(listed))
         if not all(0 <= each < math.inf for each in p) or not 0 < sum(p) < math.inf:
             raise self._wrong("p", self.p, "numbers from 0 on, not all 0")
-        self._set(transforms=listed, p=tuple(each / sum(p) for each in p))
+        if abs(sum(p) - 1) > 1e-9:
+            p = tuple(each / sum(p) for each in p)
+        self._set(transforms=listed, p=p)
 
 
 @dataclass(frozen=True)
@@ -601,7 +604,7 @@ def _filling(owner: Pad | RandomCrop) -> tuple[int, ...]:
 
 def _numbers(owner: Transform, argument: str, value: object, count: int) -> tuple[float, ...]:
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == count:
-        if all(isinstance(part, (int, float)) for part in value):
+        if all(_is_number(part) for part in value):
             return tuple(float(part) for part in value)
     raise owner._wrong(argument, value, f"{count} numbers")
 
@@ -617,8 +620,14 @@ def _repeat(owner: Transform, argument: str, value: object) -> tuple[float, ...]
 
 
 def _check_probability(owner: Transform, p: object) -> None:
-    if not isinstance(p, (int, float)) or not 0 <= p <= 1:
+    if not _is_number(p) or not 0 <= p <= 1:
         raise owner._wrong("p", p, "a probability in 0..1")
+    owner._set(p=float(p))
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    """Those of numpy count, too, and truth values do not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _resampling(owner: RandomResizedCrop | Resize) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import inspect
 import json
 import pickle
 
+import numpy as np
 import pytest
 import torch
 
@@ -166,6 +167,69 @@ def test_every_transform_is_translated_with_its_defaults(name):
     first = T.CenterCrop(8)
     translated = checked_transforms([first, getattr(V, name)(*peer)])
     assert translated == (first, getattr(T, name)(*own))
+
+
+def test_paddings_of_crops_are_translated_side_by_side():
+    for padding in (3, (1, 2), [1, 2, 3, 4]):
+        for version in (V, V1):
+            [crop] = checked_transforms(version.RandomCrop(9, padding=padding))
+            assert crop == T.RandomCrop(9, padding=padding), version
+    twice = V1.RandomCrop(9, padding=1, pad_if_needed=True, padding_mode="reflect")
+    with pytest.raises(NotImplementedError, match="v2"):
+        checked_transforms(twice)
+
+
+@pytest.mark.parametrize("version", [V, V1])
+def test_members_of_lists_left_to_chance_stay_one_each(version):
+    both = version.Compose([version.RandomInvert(), version.RandomHorizontalFlip()])
+    choice = version.RandomChoice([both, torch.nn.Identity()], p=[0.9, 0.1])
+    own = [
+        T.RandomApply([T.RandomInvert(), T.RandomHorizontalFlip()], 1),
+        T.RandomHorizontalFlip(0),
+    ]
+    crop = T.CenterCrop(8)
+    assert checked_transforms([crop, choice]) == (crop, T.RandomChoice(own, [0.9, 0.1]))
+    order = version.RandomOrder([both, version.RandomVerticalFlip()])
+    own[1] = T.RandomVerticalFlip()
+    assert checked_transforms([crop, order]) == (crop, T.RandomOrder(own))
+    modules = version.RandomApply(torch.nn.ModuleList([version.RandomInvert()]))
+    assert checked_transforms([crop, modules]) == (crop, T.RandomApply([T.RandomInvert()]))
+
+
+def test_what_does_something_else_than_its_class_is_refused():
+    class Inverted(torch.nn.Sequential):
+        def forward(self, image):
+            return 255 - image
+
+    class Steps(list):
+        def __call__(self, image):
+            return image
+
+    class Ours(T.RandomInvert):
+        pass
+
+    hooked = torch.nn.Sequential(V.CenterCrop(8))
+    hooked.register_forward_hook(lambda *_: None)
+    patched = V.CenterCrop(8)
+    patched.transform = lambda image, _: image
+    for step in (Inverted(V.CenterCrop(8)), Steps([T.CenterCrop(8)]), Ours(), hooked, patched):
+        with pytest.raises(NotImplementedError, match=r"transforms\[0\]"):
+            checked_transforms([step, T.CenterCrop(8)])
+
+
+def test_equal_recipes_are_the_same_recipe(make_loader):
+    for one, other in [
+        (T.RandomInvert(1), T.RandomInvert(1.0)),
+        (T.RandomInvert(0.25), T.RandomInvert(np.float32(0.25))),
+        (T.RandomChoice([T.RandomInvert()] * 3, [0.1, 0.2, 0.3]), None),
+    ]:
+        twin = dataclasses.replace(one) if other is None else other
+        assert one == twin
+        state = make_loader(transforms=[T.CenterCrop(8), one]).state_dict()
+        make_loader(transforms=[T.CenterCrop(8), twin]).load_state_dict(state)
+    for wrong in (True, 1.5, "1", None):
+        with pytest.raises(ValueError, match="probability"):
+            T.RandomInvert(wrong)
 
 
 def test_compare_print_and_pickle_by_value():
