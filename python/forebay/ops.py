@@ -31,7 +31,7 @@ from torch.utils.data import get_worker_info
 from . import _native, cuda, fakes  # noqa: F401  (fakes registers itself)
 from .checks import as_int, check_choice, check_flag, check_int, check_offered
 from .placement import as_device, existing_gpu
-from .transforms import INTERPOLATIONS, MAX_SIDE, Interpolation, interpolation_name
+from .transforms.base import INTERPOLATIONS, MAX_SIDE, Interpolation, interpolation_name
 
 __all__ = ["decode_image", "decode_images", "decode_resized_crop", "resized_crop_normalize"]
 

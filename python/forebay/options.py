@@ -19,7 +19,8 @@ from . import _native
 from .checks import check_choice, check_flag, check_int, check_offered, parse_bytes
 from .placement import Placement
 from .recipe import checked_transforms
-from .transforms import Transform, dtype_name
+from .transforms import Transform
+from .transforms.base import dtype_name
 
 # Pillow refuses images of more than this many pixels.
 DEFAULT_MAX_PIXELS = 178_956_970
