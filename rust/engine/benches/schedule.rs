@@ -11,11 +11,11 @@ use forebay_core::ports::{
     Cost, DecodeJob, DecodeSink, Decoded, Decoder, Engines, Fault, HostPixels, Pixels, RecordSink,
     Request, Source,
 };
-use forebay_core::recipe::{FieldPlan, Planner};
+use forebay_core::recipe::{FieldPlan, Planner, whole};
 use forebay_core::rng::EpochKey;
 use forebay_core::{
-    Axis, Bytes, DType, Field, FieldSpec, Format, ImageMeta, ImagePlan, Layout, Orientation, Pass,
-    Record, Region, Schema, Size, Taps, Value, Write,
+    Bytes, DType, Field, FieldSpec, Format, ImageMeta, Layout, Orientation, Record, Region, Schema,
+    Size, Value, Write,
 };
 use forebay_engine::testing::BatchRenderer;
 use forebay_engine::{EngineConfig, FeedConfig, Next, Parts, Pipeline};
@@ -29,6 +29,7 @@ const PREPARE: Duration = Duration::from_micros(50);
 const THREAD: Duration = Duration::from_micros(800);
 const ENGINE: Duration = Duration::from_micros(55);
 const CORES: [Duration; 2] = [Duration::from_micros(500), Duration::from_micros(8)];
+const SIZE: Size = Size { width: 1, height: 1 };
 const TIME: Duration = Duration::from_secs(3);
 const RENDER: Duration = Duration::from_millis(4);
 
@@ -79,20 +80,14 @@ impl Planner for Recipe {
         _key: EpochKey,
         _position: u64,
     ) -> Result<Vec<FieldPlan>, Fault> {
-        let axis = || Axis { out_len: 1, content_start: 0, taps: Taps::Copy(vec![0]) };
-        let plan = ImagePlan {
-            erase: vec![],
-            region: Region { x: 0, y: 0, width: 1, height: 1 },
-            transpose: false,
-            passes: vec![Pass { x: axis(), y: axis(), fill: [0; 3], color: vec![], reduce: None }],
-            write: Write {
-                channels: 3,
-                dtype: DType::UInt8,
-                layout: Layout::Contiguous,
-                scale: false,
-                normalize: None,
-            },
+        let write = Write {
+            channels: 3,
+            dtype: DType::UInt8,
+            layout: Layout::Contiguous,
+            scale: false,
+            normalize: None,
         };
+        let plan = whole(SIZE, Orientation::default(), write);
         Ok(vec![FieldPlan::Image(Arc::new(plan))])
     }
 }
@@ -114,7 +109,7 @@ impl Decoder for Sleeper {
         std::thread::sleep(PREPARE);
         Ok(ImageMeta {
             format: Format::Jpeg,
-            size: Size { width: 1, height: 1 },
+            size: SIZE,
             orientation: Orientation::default(),
             components: 1,
             progressive: false,

@@ -24,7 +24,7 @@ pub(crate) fn has_engine_work(batch: &Assembly) -> bool {
 }
 
 /// Kind of most of the images that may go to a decoder with engines.
-pub(crate) fn most_frequent_kind(batch: &Assembly, decoder: usize) -> Option<u64> {
+fn most_frequent_kind(batch: &Assembly, decoder: usize) -> Option<u64> {
     let mut kinds: Vec<(u64, usize)> = Vec::new();
     for way in batch.decode.values().filter_map(|task| task.ways.engine(decoder)) {
         match kinds.iter_mut().find(|(known, _)| *known == way.kind) {
@@ -40,7 +40,7 @@ pub(crate) fn most_frequent_kind(batch: &Assembly, decoder: usize) -> Option<u64
 pub(crate) struct Group {
     pub(crate) images: Vec<(usize, Place)>,
     /// More would not make engines busier.
-    pub(crate) is_full: bool,
+    is_full: bool,
     /// No thread can decode some of them.
     is_theirs: bool,
     /// No engines that let their thread sleep can.
@@ -49,20 +49,14 @@ pub(crate) struct Group {
 
 impl Group {
     /// A submit takes some time of its own: few images are left to threads.
-    pub(crate) fn is_worth_it(&self, engines: &Engines) -> bool {
+    fn is_worth_it(&self, engines: &Engines) -> bool {
         self.is_full || self.is_theirs || self.images.len() >= engines.least
     }
 }
 
 /// Images of one kind for one submit, those first for which engines are most worth, from the batch
 /// at `first` and, as far as there is room, from later ones.
-pub(crate) fn choose(
-    run: &Run,
-    first: usize,
-    decoder: usize,
-    kind: u64,
-    engines: &Engines,
-) -> Group {
+fn choose(run: &Run, first: usize, decoder: usize, kind: u64, engines: &Engines) -> Group {
     let mut group = Group::default();
     let mut cost = 0;
     for (number, batch) in run.batches.iter().enumerate().skip(first) {

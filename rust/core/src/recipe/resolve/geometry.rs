@@ -18,14 +18,9 @@ pub(super) fn random_resized_crop(
     ratio: [f64; 2],
     draws: &mut Draws,
 ) -> (i64, i64, Size) {
-    let (width, height) = (f64::from(size.width), f64::from(size.height));
     for _ in 0..10 {
-        let area = width * height * draws.uniform(scale[0], scale[1]);
-        let aspect = draws.uniform(ratio[0].ln(), ratio[1].ln()).exp();
-        let crop = Size {
-            width: (area * aspect).sqrt().round_ties_even() as u32,
-            height: (area / aspect).sqrt().round_ties_even() as u32,
-        };
+        let [width, height] = sides(size, scale, ratio, draws);
+        let crop = Size { width, height };
         let fits = |crop: u32, image: u32| 0 < crop && crop <= image;
         if fits(crop.width, size.width) && fits(crop.height, size.height) {
             let y = draws.below(u64::from(size.height - crop.height) + 1);
@@ -33,6 +28,7 @@ pub(super) fn random_resized_crop(
             return (offset(x), offset(y), crop);
         }
     }
+    let (width, height) = (f64::from(size.width), f64::from(size.height));
     let aspect = width / height;
     let crop = if aspect < ratio[0] {
         Size { width: size.width, height: (width / ratio[0]).round_ties_even() as u32 }
@@ -47,25 +43,29 @@ pub(super) fn random_resized_crop(
     (middle(size.width, crop.width), middle(size.height, crop.height), crop)
 }
 
-/// `RandomErasing.make_params`: ten tries for a part that leaves some of the image.
+/// Sides of a part of the image of random area and ratio: the first over the second.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "rounded lengths of pixels; `as` saturates"
 )]
+fn sides(image: Size, scale: [f64; 2], ratio: [f64; 2], draws: &mut Draws) -> [u32; 2] {
+    let image = f64::from(image.width) * f64::from(image.height);
+    let area = image * draws.uniform(scale[0], scale[1]);
+    let aspect = draws.uniform(ratio[0].ln(), ratio[1].ln()).exp();
+    [area * aspect, area / aspect].map(|square| square.sqrt().round_ties_even() as u32)
+}
+
+/// `RandomErasing.make_params`: ten tries for a part that leaves some of the image.
 pub(super) fn erased(
     size: Size,
     scale: [f64; 2],
     ratio: [f64; 2],
     draws: &mut Draws,
 ) -> Option<Region> {
-    let area = f64::from(size.width) * f64::from(size.height);
     (0..10)
         .find_map(|_| {
-            let part = area * draws.uniform(scale[0], scale[1]);
-            let aspect = draws.uniform(ratio[0].ln(), ratio[1].ln()).exp();
-            let height = (part * aspect).sqrt().round_ties_even() as u32;
-            let width = (part / aspect).sqrt().round_ties_even() as u32;
+            let [height, width] = sides(size, scale, ratio, draws);
             if height >= size.height || width >= size.width {
                 return None;
             }
