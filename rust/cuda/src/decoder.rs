@@ -32,7 +32,7 @@ const GROUP_COST: Cost = Cost(4_000_000);
 pub struct CudaDecoder {
     device: Arc<Device>,
     kernels: Arc<Kernels>,
-    /// Those that no submit uses: side by side, two are done hardly later than one.
+    /// Those that no submit uses: on one stream a submit would wait for the one before.
     streams: Mutex<Vec<Stream>>,
     memory: Arc<Pool<DeviceBuffer>>,
     staging: Arc<Pool<PinnedBuffer>>,

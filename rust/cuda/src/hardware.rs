@@ -6,8 +6,8 @@
 //! nothing. A call whose images have different subsampling takes four times as long an image, so
 //! it gets images of one kind.
 //!
-//! nvJPEG copies files to the device one by one. From page-locked memory that takes none of the
-//! thread's time, from other memory the driver copies them first.
+//! nvJPEG copies files to the device one by one. A call takes 55 us an image from page-locked memory,
+//! and 66 from other memory, which the driver copies first (H200, photos of 110 kB).
 //!
 //! nvJPEG's CUDA decoding is not used beside them: batched, it does 4,400 images/s where engines do
 //! 17,800, and while it runs they do 1,200 (H200, 400 photos of 109 kB, CUDA 13.0).

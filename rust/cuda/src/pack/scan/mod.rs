@@ -22,7 +22,7 @@ use header::TABLES;
 use std::ops::RangeInclusive;
 
 /// How often chunks are decoded again after a guess. Of 391 photos, 306 need it once and none more
-/// than 6 times; noise at the best quality needs up to 17.
+/// than 8 times; noise at the best quality needs up to 17.
 const ROUNDS: usize = 8;
 /// Blocks of a chunk on average: with fewer, threads fall into step too late.
 const CHUNK_BLOCKS: usize = 48;
