@@ -218,6 +218,7 @@ STABLE_TORCH_LIBRARY(forebay, library) {
   library.def("pipeline_stats(Tensor handle) -> str");
   library.def("pipeline_describe(Tensor handle) -> str");
   library.def("pipeline_close(Tensor handle) -> ()");
+  library.def("pipelines_left_behind(int timeout_ms) -> int");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(forebay, CPU, library) {

@@ -137,6 +137,12 @@ void pipeline_close(const Tensor& handle) {
   op([&] { ffi::pipeline_close(numbers(handle, "handle")); });
 }
 
+int64_t pipelines_left_behind(int64_t timeout_ms) {
+  return op([&] {
+    return static_cast<int64_t>(ffi::pipelines_left_behind(natural(timeout_ms, "timeout_ms")));
+  });
+}
+
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(forebay, CompositeExplicitAutograd, library) {
@@ -157,6 +163,7 @@ STABLE_TORCH_LIBRARY_IMPL(forebay, CompositeExplicitAutograd, library) {
   library.impl("pipeline_stats", TORCH_BOX(&pipeline_stats));
   library.impl("pipeline_describe", TORCH_BOX(&pipeline_describe));
   library.impl("pipeline_close", TORCH_BOX(&pipeline_close));
+  library.impl("pipelines_left_behind", TORCH_BOX(&pipelines_left_behind));
 }
 
 }  // namespace forebay::torch_ext

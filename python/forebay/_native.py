@@ -296,3 +296,9 @@ class Pipeline:
         """Stops the threads; waits at most one second (LIF-1)."""
         with native_errors():
             _ops.pipeline_close(self._handle)
+
+    @staticmethod
+    def left_behind(timeout_ms: int) -> int:
+        """Threads that closed pipelines left at work, after a wait for them; reads do not count."""
+        with native_errors():
+            return int(_ops.pipelines_left_behind(timeout_ms))

@@ -2,14 +2,17 @@
 
 **Invariants**
 - LIF-1: no wait in the core is longer than 50 ms, so Ctrl-C is seen; close waits at most a
-  second; a session belongs to the process that opened it.
+  second; a session belongs to the process that opened it. The interpreter's exit also waits for
+  what is in a GPU's libraries, which crash or hang if they are torn down meanwhile.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import time
+import weakref
 from typing import Any
 
 import torch
@@ -26,6 +29,10 @@ _POLL_MS = 50
 # Without threads nothing happens while waiting, so the next request is asked for at once.
 _INLINE_POLL_MS = 1
 _CLOSE_S = 1.0
+# Starting JPEG engines takes half a second, several where processes do it at once.
+_EXIT_S = 10.0
+
+_opened: weakref.WeakSet[Session] = weakref.WeakSet()
 
 
 class Session:
@@ -76,6 +83,7 @@ class Session:
         self.supplier = None
         if isinstance(source, MapSource):
             self.supplier = Supplier(source, self.pipeline, self.workers)
+        _opened.add(self)
 
     def begin(self, epoch: int, position: int, saved: dict[str, Any] | None) -> None:
         """Begins an epoch at a position; ``saved`` is the sampler's part of a state."""
@@ -164,3 +172,13 @@ def _can_pin(pin_memory: bool) -> bool:
         warn("pin_memory=True but torch finds no CUDA device; batches are not pinned")
         return False
     return pin_memory
+
+
+@atexit.register
+def _end() -> None:
+    """Closes what is open, and waits for threads that are within a GPU's libraries."""
+    for session in list(_opened):
+        session.close()
+    deadline = time.monotonic() + _EXIT_S
+    while _native.Pipeline.left_behind(_POLL_MS) and time.monotonic() < deadline:
+        pass

@@ -76,7 +76,7 @@ def test_shares_are_kept_and_change_nothing(make_loader, photos, engines, worker
         if keywords == {"decoders": {"hardware": 1.0}} and engines:
             assert counts["hardware"] > 180, "most are of a kind that they take"
         if keywords == {"decoders": {"cuda": 1.0}}:
-            assert counts["cuda"] > 180
+            assert counts["cuda"] >= 180
 
 
 def test_a_loader_pickles_with_its_device(make_loader):

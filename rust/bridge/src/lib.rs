@@ -26,6 +26,7 @@ use guard::{Error, guard};
 use pipeline::{PIPELINES, Pipeline, dataset_fault};
 use scan::SCANS;
 use std::sync::Arc;
+use std::time::Duration;
 use tensors::{Memory, Poll};
 
 #[cxx::bridge(namespace = "forebay::ffi")]
@@ -194,6 +195,7 @@ mod ffi {
         fn pipeline_stats(handle: &[i64]) -> Result<String>;
         fn pipeline_describe(handle: &[i64]) -> Result<String>;
         fn pipeline_close(handle: &[i64]) -> Result<()>;
+        fn pipelines_left_behind(timeout_ms: u64) -> Result<u64>;
     }
 }
 
@@ -368,4 +370,8 @@ fn pipeline_close(handle: &[i64]) -> Result<(), Error> {
         }
         Ok(())
     })
+}
+
+fn pipelines_left_behind(timeout_ms: u64) -> Result<u64, Error> {
+    guard(|| Ok(forebay_engine::left_behind(Duration::from_millis(timeout_ms)) as u64))
 }

@@ -49,3 +49,4 @@ pub use parallel::for_each;
 pub use pipeline::{Next, Parts, Pipeline, Progress};
 pub use place::Cpus;
 pub use stats::{StageStats, Stats};
+pub use worker::left_behind;

@@ -12,9 +12,9 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Largest number of records that one thread asks a source for at once.
 const READ_GROUP: usize = 8;
@@ -22,7 +22,15 @@ const READ_GROUP: usize = 8;
 /// The pipeline's threads.
 #[derive(Debug, Default)]
 pub(crate) struct Crew {
-    threads: Vec<(JoinHandle<()>, Arc<AtomicBool>)>,
+    threads: Vec<Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    handle: JoinHandle<()>,
+    ended: Arc<AtomicBool>,
+    /// Whether a read of a source may hold it up, which may take for ever.
+    reads: bool,
 }
 
 impl Crew {
@@ -31,10 +39,10 @@ impl Crew {
         // What waits for engines takes no worker's place.
         let waiters = if shared.inline() { 0 } else { shared.backends.waiting_threads() };
         for number in 0..shared.config.workers + waiters {
-            self.spawn(format!("forebay-work-{number}"), number, shared, parts, work)?;
+            self.spawn(format!("forebay-work-{number}"), number, shared, parts, work, false)?;
         }
         for number in 0..shared.config.io_threads {
-            self.spawn(format!("forebay-io-{number}"), number, shared, parts, read)?;
+            self.spawn(format!("forebay-io-{number}"), number, shared, parts, read, true)?;
         }
         Ok(())
     }
@@ -46,6 +54,7 @@ impl Crew {
         shared: &Arc<Shared>,
         parts: &Arc<Parts>,
         body: fn(usize, &Arc<Shared>, &Parts),
+        reads: bool,
     ) -> Result<(), Error> {
         let ended = Arc::new(AtomicBool::new(false));
         let thread = {
@@ -70,7 +79,7 @@ impl Crew {
         shared.lock().alive += 1;
         match std::thread::Builder::new().name(name.clone()).spawn(thread) {
             Ok(handle) => {
-                self.threads.push((handle, ended));
+                self.threads.push(Thread { handle, ended, reads });
                 Ok(())
             }
             Err(error) => {
@@ -92,15 +101,51 @@ impl Crew {
         }
         drop(state);
         let mut left_behind = 0;
-        for (handle, ended) in self.threads {
+        for Thread { handle, ended, reads } in self.threads {
             if ended.load(Ordering::Acquire) {
                 // Panics were caught at the job.
                 let _ = handle.join();
-            } else {
-                left_behind += 1;
+                continue;
+            }
+            left_behind += 1;
+            if !reads {
+                let mut list = LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner);
+                list.push((std::process::id(), handle));
             }
         }
         left_behind
+    }
+}
+
+/// Threads that `Crew::join` left at work, and the process whose they are: a forked child's copy of
+/// the list speaks of threads that it does not have.
+static LEFT_BEHIND: Mutex<Vec<(u32, JoinHandle<()>)>> = Mutex::new(Vec::new());
+
+/// Waits until the work that closed pipelines left behind is done, and returns how much is not after
+/// `timeout`. Reads do not count.
+///
+/// Libraries of devices do not survive it if a process ends while a thread is in one of them, and
+/// what that thread does there, starting JPEG engines for instance, may take longer than `close` does.
+pub fn left_behind(timeout: Duration) -> usize {
+    const POLL: Duration = Duration::from_millis(1);
+    let deadline = Instant::now() + timeout;
+    loop {
+        let left = match LEFT_BEHIND.try_lock() {
+            Ok(mut list) => {
+                let own = |process: u32| process == std::process::id();
+                let done = list.extract_if(.., |(of, handle)| own(*of) && handle.is_finished());
+                for (_, handle) in done {
+                    let _ = handle.join();
+                }
+                list.iter().filter(|(process, _)| own(*process)).count()
+            }
+            // Someone is adding to it, or was when this process was forked.
+            Err(_) => 1,
+        };
+        if left == 0 || Instant::now() >= deadline {
+            return left;
+        }
+        std::thread::sleep(POLL);
     }
 }
 

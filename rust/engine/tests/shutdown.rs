@@ -4,10 +4,11 @@
 mod common;
 
 use common::{STUCK, Setup, drain, next_batch};
-use forebay_core::ErrorKind;
+use forebay_core::ports::{Cost, DecodeJob, DecodeSink, Decoder, Fault};
 use forebay_core::rng::EpochKey;
+use forebay_core::{ErrorKind, ImageMeta, Region};
 use forebay_engine::testing::{BatchRenderer, Delivery, FakeDecoder, Gate, Pace, PixelRoute};
-use forebay_engine::{FeedConfig, Next, Pipeline};
+use forebay_engine::{FeedConfig, Next, Pipeline, left_behind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -93,7 +94,12 @@ fn a_push_and_a_close_wake_the_waiter() {
 #[test]
 fn a_thread_stuck_in_a_read_is_left_behind_and_counted() {
     let gate = Arc::new(Gate::default());
-    let stuck = Delivery::Stuck(0, Arc::clone(&gate));
+    close_during_a_read(&gate);
+    gate.open();
+}
+
+fn close_during_a_read(gate: &Arc<Gate>) {
+    let stuck = Delivery::Stuck(0, Arc::clone(gate));
     let mut setup = Setup::new(8).workers(2).delivery(stuck);
     setup.config.feed = FeedConfig::Pushed { seed: 0, shard: 0, shards: 1 };
     let pipeline = setup.open();
@@ -106,7 +112,51 @@ fn a_thread_stuck_in_a_read_is_left_behind_and_counted() {
     pipeline.close();
     assert!(started.elapsed() < Duration::from_secs(20), "about a second, on an idle machine");
     assert_eq!(pipeline.stats().threads_left, 1);
+}
+
+/// Its engines start once the gate is open.
+#[derive(Debug)]
+struct Starting(FakeDecoder, Arc<Gate>);
+
+impl Decoder for Starting {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn probe(&self, bytes: &[u8]) -> Result<ImageMeta, Fault> {
+        self.0.probe(bytes)
+    }
+
+    fn cost(&self, meta: &ImageMeta, region: Region) -> Option<Cost> {
+        self.0.cost(meta, region)
+    }
+
+    fn warm_up(&self) {
+        self.1.pass();
+    }
+
+    fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
+        self.0.submit(jobs, sink);
+    }
+}
+
+#[test]
+fn what_starts_engines_is_left_behind_and_can_be_waited_for() {
+    let gate = Arc::new(Gate::default());
+    let mut setup = Setup::new(8).workers(2);
+    let decoder = Starting(FakeDecoder::new(PixelRoute::Host), Arc::clone(&gate));
+    setup.decoders = vec![Arc::new(decoder)];
+    let pipeline = setup.open();
+    pipeline.start_epoch(0, 0).unwrap();
+    next_batch(&pipeline).unwrap();
+    pipeline.close();
+    assert_eq!(pipeline.stats().threads_left, 1);
+    assert!(left_behind(Duration::from_millis(20)) >= 1);
     gate.open();
+    let read = Arc::new(Gate::default());
+    close_during_a_read(&read);
+    assert_eq!(left_behind(10 * STUCK), 0, "nobody waits for a read");
+    read.open();
 }
 
 #[test]
