@@ -1,10 +1,10 @@
 //! Images a second that the scheduler hands to backends which only sleep: how far it keeps threads
-//! and engines busy, and what its lock costs.
+//! and engines busy, what its lock costs, and how evenly batches come.
 //!
-//! `cargo bench -p forebay-engine --features testing --bench schedule -- [WORKERS [DEPTH [CORES]]]`
-//! Reading takes 35 us an image, preparing 50, decoding 800 on a thread and 55 in an engine; with
-//! CORES=1 there is a decoder for which a thread waits 500 us and 8 us an image. Rendering takes 4
-//! ms a batch of 256.
+//! `cargo bench -p forebay-engine --features testing --bench schedule -- [WORKERS [DEPTH [CORES [BATCH]]]]`
+//! Reading takes 35 us an image, preparing 50, decoding 800 on a thread and 55 in an engine; there
+//! are CORES submits at once to a decoder for which a thread waits 2 ms and 15 us an image times
+//! CORES. Rendering takes 4 us an image.
 
 use forebay_core::order::{Dealing, LastBatch};
 use forebay_core::ports::{
@@ -23,15 +23,14 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const BATCH: usize = 256;
 const READ: Duration = Duration::from_micros(35);
 const PREPARE: Duration = Duration::from_micros(50);
 const THREAD: Duration = Duration::from_micros(800);
 const ENGINE: Duration = Duration::from_micros(55);
-const CORES: [Duration; 2] = [Duration::from_micros(500), Duration::from_micros(8)];
+const CORES: [Duration; 2] = [Duration::from_millis(2), Duration::from_micros(15)];
 const SIZE: Size = Size { width: 1, height: 1 };
 const TIME: Duration = Duration::from_secs(3);
-const RENDER: Duration = Duration::from_millis(4);
+const RENDER: Duration = Duration::from_micros(4);
 
 #[derive(Debug)]
 struct Photos(Schema);
@@ -146,10 +145,10 @@ impl Decoder for Sleeper {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<usize>().ok());
     let mut number = |default| numbers.next().unwrap_or(default);
-    let (workers, depth, cores) = (number(15), number(3), number(1));
+    let (workers, depth, cores, batch) = (number(15), number(3), number(2), number(256));
 
     let dealing =
-        Dealing { batch_size: BATCH as u64, rank: 0, world_size: 1, last_batch: LastBatch::Drop };
+        Dealing { batch_size: batch as u64, rank: 0, world_size: 1, last_batch: LastBatch::Drop };
     let feed = FeedConfig::Ordered { seed: 0, shuffle: true, dealing };
     let read_ahead = 8 * (workers + 4);
     let config = EngineConfig { workers, depth, read_ahead, ..EngineConfig::new(feed) };
@@ -170,23 +169,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         sleeper("engines", [Duration::ZERO, ENGINE], Some(engines)),
     ];
     if cores > 0 {
-        let engines = Engines { jobs: 256, enough: 64, least: 4, busy: false, ..engines };
-        decoders.push(sleeper("cores", CORES, Some(engines)));
+        let engines =
+            Engines { submits: cores, jobs: 192, enough: 64, least: 4, busy: false, ..engines };
+        let [submit, image] = CORES;
+        let times = [submit, image * u32::try_from(cores)?];
+        decoders.push(sleeper("cores", times, Some(engines)));
     }
     let parts = Parts {
         source: Arc::new(Photos(Schema { fields: vec![Field::image("image")] })),
         decoders,
-        renderer: Arc::new(BatchRenderer::new(usize::MAX, RENDER)),
+        renderer: Arc::new(BatchRenderer::new(usize::MAX, RENDER * u32::try_from(batch)?)),
         planner: Arc::new(Recipe(vec![spec])),
         allocator: Arc::new(forebay_slab::Pageable::default()),
     };
     let pipeline = Pipeline::open(config, parts)?;
     let (started, mut images) = (Instant::now(), 0);
+    let (mut last, mut times) = (started, Vec::new());
     for epoch in 0.. {
         pipeline.start_epoch(epoch, 0)?;
         loop {
             match pipeline.next(Duration::from_millis(50))? {
-                Next::Batch(batch) => images += batch.indices.len(),
+                Next::Batch(batch) => {
+                    images += batch.indices.len();
+                    times.push(std::mem::replace(&mut last, Instant::now()).elapsed());
+                }
                 Next::Pending => {}
                 Next::End => break,
             }
@@ -197,7 +203,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let elapsed = started.elapsed().as_secs_f64();
     let mut out = std::io::stdout();
-    writeln!(out, "{:.0} images/s", images as f64 / elapsed)?;
+    times.sort();
+    let [median, late] = [50, 99].map(|part| times[times.len() * part / 100]);
+    writeln!(
+        out,
+        "{:.0} images/s, batch times: {median:.1?}, p99 {late:.1?}",
+        images as f64 / elapsed
+    )?;
     for (name, stage) in pipeline.stats().decoders {
         let rate = stage.count as f64 / elapsed;
         writeln!(out, "{name}: {rate:.0} images/s, {:.2} busy", stage.seconds / elapsed)?;

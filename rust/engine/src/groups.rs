@@ -3,8 +3,9 @@
 //! **Rules**
 //! - A submit holds images of one kind, of several batches. It waits for enough of them
 //!   unless nothing more of its first batch is on the way.
-//! - Decoders that keep a thread busy leave half a submit to those that let it sleep, as long as these
-//!   are free or more is on the way: the thread has other work.
+//! - Decoders that keep a thread busy leave a submit to those that let it sleep, as long as these are
+//!   free or more is on the way: the thread has other work. Of what these can decode, too, they take
+//!   that of the last batches: they are slower, and the first batch is waited for.
 //! - Threads leave a full submit to every decoder with engines: one that took the image at hand would
 //!   not prepare others meanwhile, of which engines decode a dozen in that time.
 //! - When nothing more is on the way, a thread takes an image if it is done with it sooner than
@@ -55,15 +56,21 @@ impl Group {
 }
 
 /// Images of one kind for one submit, those first for which engines are most worth, from the batch
-/// at `first` and, as far as there is room, from later ones.
+/// at `first` and, as far as there is room, from later ones; then what busy engines share with
+/// others, from the last batch on.
 fn choose(run: &Run, first: usize, decoder: usize, kind: u64, engines: &Engines) -> Group {
     let mut group = Group::default();
     let mut cost = 0;
-    for (number, batch) in run.batches.iter().enumerate().skip(first) {
-        for (&place, task) in batch.decode.iter().rev() {
+    let forwards = (first..run.batches.len()).map(|number| (number, false));
+    let backwards = (first..run.batches.len()).rev().map(|number| (number, true));
+    for (number, shared) in forwards.chain(backwards) {
+        for (&place, task) in run.batches[number].decode.iter().rev() {
             let Some(way) = task.ways.engine(decoder).filter(|way| way.kind == kind) else {
                 continue;
             };
+            if shared != (engines.busy && !task.ways.is_for_busy_ones()) {
+                continue;
+            }
             group.is_theirs |= task.ways.thread.is_none();
             group.is_for_busy_ones |= task.ways.is_for_busy_ones();
             group.images.push((number, place));
@@ -116,7 +123,7 @@ impl State {
             let all = all.filter_map(|(engines, submits)| Some((engines.as_ref()?, *submits)));
             all.filter(|(engines, _)| !engines.busy)
         };
-        let left: usize = asleep().map(|(engines, _)| engines.jobs / 2).sum();
+        let left: usize = asleep().map(|(engines, _)| engines.jobs).sum();
         let are_taken = || asleep().all(|(engines, submits)| submits >= engines.submits);
         !engines.busy
             || waiting(run).images > left as u64

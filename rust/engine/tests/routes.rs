@@ -3,13 +3,13 @@
 
 mod common;
 
-use common::{Setup, engines};
+use common::{STUCK, Setup, engines, next_batch};
 use forebay_core::ports::{Cost, Engines};
-use forebay_engine::testing::{Bad, Delivery, FakeDecoder, Pace, PixelRoute};
-use forebay_engine::{OnError, Shares};
+use forebay_engine::testing::{Bad, Delivery, FakeDecoder, Gate, Pace, PixelRoute};
+use forebay_engine::{Next, OnError, Shares};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PACE: Pace = Pace::Uneven(Duration::from_micros(300));
 
@@ -160,6 +160,39 @@ fn engines_that_let_their_thread_sleep_come_first() {
     setup.epoch(0);
     let [threads, busy, asleep] = [threads, busy, asleep].map(|it| count(&it.decoded));
     assert!(asleep > 900, "{asleep} asleep, {busy} busy and {threads} by threads");
+}
+
+/// The one kind of engines is at its first image, and the source at a record, until most others
+/// wait, of which the other kind takes some and does not end.
+#[test]
+fn engines_that_keep_their_thread_busy_hold_up_no_batch_that_is_due() {
+    let gates = [(); 2].map(|()| Arc::new(Gate::default()));
+    let behind = |gate: usize, engines| FakeDecoder {
+        pace: Pace::Behind(Arc::clone(&gates[gate])),
+        cost: Cost(1),
+        ..decoder(Some(engines))
+    };
+    let one_by_one = Cost(1);
+    let all_but_some = Engines { busy: false, enough: 1, cost: one_by_one, ..engines(20) };
+    let busy = Arc::new(behind(1, engines(4)));
+    let mut setup = Setup::new(12).workers(3).delivery(Delivery::Stuck(0, Arc::clone(&gates[0])));
+    setup.decoders = vec![
+        Arc::new(FakeDecoder { only: Some(2), ..decoder(None) }), // reads headers
+        Arc::clone(&busy) as _,
+        Arc::new(behind(0, all_but_some)),
+    ];
+    let pipeline = setup.open();
+    pipeline.start_epoch(0, 0).unwrap();
+    let begun = Instant::now();
+    while count(&busy.decoded) == 0 && begun.elapsed() < STUCK {
+        assert!(matches!(pipeline.next(Duration::from_millis(1)).unwrap(), Next::Pending));
+    }
+    assert_eq!(count(&busy.decoded), 4);
+    gates[0].open();
+    next_batch(&pipeline).unwrap();
+    next_batch(&pipeline).unwrap();
+    gates[1].open();
+    next_batch(&pipeline).unwrap();
 }
 
 #[test]
