@@ -36,9 +36,9 @@ class Figure:
     def verdict(self, value: float) -> str:
         """The target, and whether the value is what it must be."""
         if self.target is None:
-            return f"{'':<17}"
+            return f"{'':<19}"
         met = value <= self.target if self.most else value >= self.target
-        return f"{self.bound():<9}{'met' if met else 'missed':<8}"
+        return f"{self.bound():<11}{'met' if met else 'missed':<8}"
 
     def bound(self) -> str:
         """What it must be."""
@@ -130,7 +130,7 @@ def lines(parts: dict[str, Any]) -> Iterator[str]:
             continue
         label = f"{figure.part:<13}{figure.name:<32}"
         if "error" in parts[figure.part]:
-            yield f"{label}{'':>8}  {figure.bound():<9}failed"
+            yield f"{label}{'':>8}  {figure.bound():<11}failed"
             continue
         result = parts[figure.part]["result"]
         value = _number(result, figure.keys)
