@@ -19,6 +19,8 @@ static_assert(__builtin_offsetof(fb_job, color) == 280, "mirrored");
 static_assert(__builtin_offsetof(fb_job, sum) == 296, "mirrored");
 static_assert(__builtin_offsetof(fb_job, mean_pixels) == 312, "mirrored");
 static_assert(__builtin_offsetof(fb_job, histogram) == 320, "mirrored");
+static_assert(__builtin_offsetof(fb_job, gather) == 336, "mirrored");
+static_assert(__builtin_offsetof(fb_gather, origin) == 32, "mirrored");
 static_assert(__builtin_offsetof(fb_erasure, values) == 44, "mirrored");
 static_assert(__builtin_offsetof(fb_blocks, quantisation) == 32, "mirrored");
 

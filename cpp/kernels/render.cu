@@ -6,6 +6,7 @@
 // | fb_inverse_dct_all | libjpeg-turbo's jidctint.c, idct.h   | half up at 11, then 18 bits   |
 // | fb_resample_across | horizontal/scalar.rs                 | int32 sums, half up, clamped  |
 // | fb_resample_down   | vertical/scalar.rs                   | int32 sums, half up, clamped  |
+// |  - their input     | gather/scalar.rs, here gather.h      | as there                      |
 // |  - its colour      | color/scalar.rs, here color.h        | 8 bits after each operation   |
 // |  - its write       | write/scalar.rs                      | in the tables, by the host    |
 // | fb_levels_to_tables| color/levels.rs, here levels.h       | as there                      |
@@ -17,6 +18,7 @@
 //
 // device.h or host.h comes first, by the compiler's command line.
 #include "color.h"
+#include "gather.h"
 #include "huffman.h"
 #include "idct.h"
 #include "levels.h"
@@ -72,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   }
   const fb_u32 column = index % columns;
   const fb_u32 row = job.across_top + index / columns;
-  const FbRgb sum = fb_with_pixels(job.source, scratch, [&](auto pixel) {
+  const FbRgb sum = fb_with_input(job, blob, scratch, [&](auto pixel) {
     return fb_weighted(job.x, blob, column, [&](fb_u32 from) { return pixel(from, row); });
   });
   reinterpret_cast<fb_u32*>(scratch + job.across)[index] = fb_rgbx(sum);
@@ -95,7 +97,7 @@ FB_DEVICE FbRgb fb_resampled(const fb_job& job, const fb_u8* blob, const fb_u8* 
     });
   }
   const fb_u32 from_column = fb_copied_from(job.x, blob, column);
-  return fb_with_pixels(job.source, scratch, [&](auto pixel) {
+  return fb_with_input(job, blob, scratch, [&](auto pixel) {
     return fb_down(job, blob, row, [&](fb_u32 from) { return pixel(from_column, from); });
   });
 }

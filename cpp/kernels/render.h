@@ -135,6 +135,28 @@ struct fb_job {
   fb_u32 reserved;
   fb_u64 histogram;  // scratch offset of where to count values, fb_u32[3][256], or kFbNoSum
   fb_u64 tables;     // scratch offset of FB_COLOR_TABLES's fb_u8[3][256], or kFbNoSum for none
+  fb_u64 gather;     // blob offset of an fb_gather, or kFbNoSum; only of FB_SOURCE_RGBX
+};
+
+enum fb_gather_kind : fb_u32 {
+  FB_GATHER_NEAREST = 0,
+  FB_GATHER_BILINEAR = 1,
+  FB_GATHER_SHARPEN = 2,
+};
+
+// The pass's input, of which each pixel is made from some of its source's.
+struct fb_gather {
+  fb_u32 kind;      // fb_gather_kind
+  fb_u32 projects;  // the grid is divided by `projection` times (x, y), plus 1, and less 1 then
+  fb_u32 fills;     // what lies outside is `fill`; else it is black that is not told from it
+  fb_u32 fill;      // as a pixel of 4 bytes
+  fb_u32 width;     // of the source
+  fb_u32 height;
+  float blur;  // for FB_GATHER_SHARPEN: weight of what a blur changes
+  fb_u32 reserved;
+  float origin[2];   // coordinates of the first pixel
+  float rows[2][3];  // from (x, y, 1) to the grid, which is -1 and 1 at the source's borders
+  float projection[2];
 };
 
 enum fb_levels_kind : fb_u32 {
@@ -179,7 +201,8 @@ struct fb_blocks {
 static_assert(sizeof(fb_erasure) == 56 && sizeof(fb_blocks) == 160, "mirrored");
 static_assert(sizeof(fb_span) == 8 && sizeof(fb_axis) == 48 && sizeof(fb_plane) == 40, "mirrored");
 static_assert(sizeof(fb_source) == 136 && sizeof(fb_output) == 32, "mirrored");
-static_assert(sizeof(fb_color_op) == 12 && sizeof(fb_job) == 336, "mirrored");
+static_assert(sizeof(fb_color_op) == 12 && sizeof(fb_job) == 344, "mirrored");
+static_assert(sizeof(fb_gather) == 72, "mirrored");
 static_assert(sizeof(fb_levels) == 24, "mirrored");
 
 #endif

@@ -16,6 +16,14 @@ RECIPES = {
     "train": [T.RandomResizedCrop(64), T.RandomHorizontalFlip()],
     "val": [T.Resize(72), T.CenterCrop(64)],
     "jitter": [T.RandomResizedCrop(48), T.ColorJitter(0.4, 0.4, 0.4, 0.1), T.RandomVerticalFlip()],
+    "warped": [
+        T.RandomPerspective(0.4, 0.5),
+        T.RandomResizedCrop(48),
+        T.RandomAffine(40, (0.1, 0.1), (0.7, 1.4), 20, "bilinear", 9),
+        T.RandomRotation(180),
+        T.GaussianBlur((5, 3)),
+    ],
+    "augmented": [T.RandomResizedCrop(56), T.RandAugment(3, 15), T.AutoAugment(), T.Pad(2)],
     "normalized": [T.RandomResizedCrop((40, 56)), T.RandomHorizontalFlip(), NORMALIZE],
 }
 FLOATS = [torch.float16, torch.bfloat16, torch.float32]

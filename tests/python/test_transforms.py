@@ -81,6 +81,22 @@ def test_color_ranges_are_torchvisions(name, value):
         (lambda: T.Normalize([0, 0], [1, 1]), ["Normalize", "mean"]),
         (lambda: T.Normalize([0, 0, 0], [1, 0, 1]), ["std", "above 0"]),
         (lambda: T.ToDtype(torch.int32), ["ToDtype", "dtype", "int32"]),
+        (lambda: T.RandomRotation(-1), ["RandomRotation", "degrees", "-1"]),
+        (lambda: T.RandomRotation((2, 1)), ["degrees", "ascending"]),
+        (lambda: T.RandomRotation(1, "bicubic"), ["interpolation", "nearest or bilinear"]),
+        (lambda: T.RandomRotation(1, fill=0.5), ["fill", "0.5", "whole numbers"]),
+        (lambda: T.RandomRotation(1, center=(1, float("nan"))), ["center", "finite"]),
+        (lambda: T.RandomAffine(0, translate=(0.1, 2)), ["RandomAffine", "translate", "0..1"]),
+        (lambda: T.RandomAffine(0, scale=(0, 1)), ["scale", "above 0"]),
+        (lambda: T.RandomAffine(0, shear=(1, 2, 3)), ["shear", "2 numbers"]),
+        (lambda: T.RandomPerspective(1.5), ["distortion_scale", "1.5"]),
+        (lambda: T.RandomAdjustSharpness(-1), ["sharpness_factor", "-1"]),
+        (lambda: T.GaussianBlur(4), ["kernel_size", "odd"]),
+        (lambda: T.GaussianBlur(3, (0, 1)), ["sigma", "above 0"]),
+        (lambda: T.AutoAugment("coco"), ["policy", "coco", "imagenet"]),
+        (lambda: T.RandAugment(magnitude=31), ["magnitude", "below num_magnitude_bins"]),
+        (lambda: T.RandAugment(num_ops=-1), ["num_ops", "-1"]),
+        (lambda: T.TrivialAugmentWide(1), ["num_magnitude_bins", "from 2 on"]),
     ],
 )
 def test_wrong_arguments_are_named(make, words):
@@ -102,9 +118,11 @@ def test_crop_has_the_arguments_of_torchvisions_function():
 @pytest.mark.parametrize(
     ("step", "error", "words"),
     [
-        (V.GaussianBlur(3), NotImplementedError, ["GaussianBlur", "not offered", "CenterCrop"]),
-        (V.Compose([V.GaussianBlur(3)]), NotImplementedError, ["transforms[0][0]", "GaussianBlur"]),
-        (V.RandomApply([V.GaussianBlur(3)]), NotImplementedError, ["transforms[0].transforms[0]"]),
+        (V.AugMix(), NotImplementedError, ["AugMix", "not offered", "CenterCrop"]),
+        (V.Compose([V.AugMix()]), NotImplementedError, ["transforms[0][0]", "AugMix"]),
+        (V.RandomApply([V.AugMix()]), NotImplementedError, ["transforms[0].transforms[0]"]),
+        (V.RandomRotation(5, fill={torch.Tensor: 1}), ValueError, ["RandomRotation", "fill"]),
+        (V.RandAugment(interpolation="bicubic"), ValueError, ["RandAugment", "bilinear"]),
         (V.Grayscale(), NotImplementedError, ["torchvision", "num_output_channels=1"]),
         (V.ToDtype({torch.Tensor: torch.float32}), TypeError, ["ToDtype", "dtype"]),
         (V.CenterCrop, TypeError, ["class CenterCrop"]),
@@ -127,6 +145,10 @@ def test_torchvisions_objects_are_translated(version):
         version.RandomResizedCrop(32, scale=(0.2, 1), interpolation=V.InterpolationMode.BICUBIC),
         version.RandomApply([version.ColorJitter(0.4, hue=0.1), version.RandomInvert()], p=0.8),
         version.Compose([version.RandomHorizontalFlip(0.3), version.RandomPosterize(3, 0.2)]),
+        version.RandomAffine(5, (0.1, 0.2), (0.5, 2), (3, 4), fill=9, center=(1, 2)),
+        version.RandomAffine((5, 6), shear=7),
+        version.GaussianBlur(3, 0.5),
+        version.TrivialAugmentWide(9, version.InterpolationMode.BILINEAR, [1, 2, 3]),
         version.RandomChoice([version.RandomSolarize(9), version.RandomGrayscale(0.2)]),
         version.RandomCrop(30, padding=2, fill=7),
         version.ToTensor() if version is V1 else version.ToImage(),
@@ -141,6 +163,10 @@ def test_torchvisions_objects_are_translated(version):
         T.RandomApply([T.ColorJitter(0.4, hue=0.1), T.RandomInvert()], p=0.8),
         T.RandomHorizontalFlip(0.3),
         T.RandomPosterize(3, 0.2),
+        T.RandomAffine(5, (0.1, 0.2), (0.5, 2), (3, 4), fill=9, center=(1, 2)),
+        T.RandomAffine((5, 6), shear=7),
+        T.GaussianBlur(3, 0.5),
+        T.TrivialAugmentWide(9, "bilinear", (1, 2, 3)),
         T.RandomChoice([T.RandomSolarize(9), T.RandomGrayscale(0.2)]),
         T.RandomCrop(30, padding=2, fill=7),
         *([to_float] if version is V1 else []),
@@ -157,9 +183,10 @@ def test_torchvisions_objects_are_translated(version):
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "Grayscale"])
 def test_every_transform_is_translated_with_its_defaults(name):
     needed = {
-        "CenterCrop": [8], "Normalize": [[0.5], [0.5]], "Pad": [3], "RandomCrop": [8],
-        "RandomPosterize": [3], "RandomResizedCrop": [8], "RandomSolarize": [100.0], "Resize": [8],
-        "ToDtype": [torch.float16],
+        "CenterCrop": [8], "GaussianBlur": [3], "Normalize": [[0.5], [0.5]], "Pad": [3],
+        "RandomAdjustSharpness": [2], "RandomAffine": [9], "RandomCrop": [8],
+        "RandomPosterize": [3], "RandomResizedCrop": [8], "RandomRotation": [9],
+        "RandomSolarize": [100.0], "Resize": [8], "ToDtype": [torch.float16],
     }.get(name, [])  # fmt: skip
     own, peer = needed, needed
     if name in ("RandomApply", "RandomChoice", "RandomOrder"):
@@ -256,7 +283,7 @@ def test_no_transforms_leave_sizes_as_they_are_and_that_is_told(given):
     [
         ("Compose", "pass a list"),
         ("ToTensor", r"ToDtype\(torch.float32, scale=True\)"),
-        ("GaussianBlur", "it has CenterCrop, .* ToDtype"),
+        ("AugMix", "it has AutoAugment, .* TrivialAugmentWide"),
     ],
 )
 def test_a_transform_that_is_not_here_has_an_answer(name, words):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .augment import AutoAugment, RandAugment, TrivialAugmentWide
 from .base import Transform
 from .color import (
     ColorJitter,
@@ -33,14 +34,26 @@ from .geometry import (
     Resize,
 )
 from .lists import RandomApply, RandomChoice, RandomOrder
+from .warp import (
+    GaussianBlur,
+    RandomAdjustSharpness,
+    RandomAffine,
+    RandomPerspective,
+    RandomRotation,
+)
 
 __all__ = [
+    "AutoAugment",
     "CenterCrop",
     "ColorJitter",
     "Crop",
+    "GaussianBlur",
     "Grayscale",
     "Normalize",
     "Pad",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
     "RandomApply",
     "RandomAutocontrast",
     "RandomChoice",
@@ -51,14 +64,17 @@ __all__ = [
     "RandomHorizontalFlip",
     "RandomInvert",
     "RandomOrder",
+    "RandomPerspective",
     "RandomPhotometricDistort",
     "RandomPosterize",
     "RandomResizedCrop",
+    "RandomRotation",
     "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
     "ToDtype",
     "Transform",
+    "TrivialAugmentWide",
 ]
 
 _UNNEEDED = "leave it out: batches are tensors"

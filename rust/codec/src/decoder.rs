@@ -138,6 +138,7 @@ pub(crate) fn copy(region: Region, channels: usize) -> ImagePlan {
         taps: Taps::Copy((0..length).collect()),
     };
     let pass = Pass {
+        gather: None,
         x: axis(region.width),
         y: axis(region.height),
         fill: [0; 3],

@@ -18,7 +18,7 @@ use common::{
 use forebay_codec::Level;
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::ports::{HostPixels, Pixels, Stop};
-use forebay_core::{Axis, Bytes, ColorOp, ImagePlan, Layout, Reduce, Region, Size, Taps};
+use forebay_core::{Axis, Blend, Bytes, ColorOp, ImagePlan, Layout, Reduce, Region, Size, Taps};
 
 /// Reverses the outputs of an axis.
 fn flipped(axis: Axis) -> Axis {
@@ -180,7 +180,7 @@ const GOLDEN: [(ColorOp, [[u8; 3]; 6]); 8] = [
         [[0, 0, 0], [178, 178, 178], [140, 21, 49], [8, 168, 69], [63, 63, 175], [89, 89, 4]],
     ),
     (
-        ColorOp::Contrast(0.6),
+        ColorOp::Contrast(Blend::new(0.6)),
         [
             [47, 47, 47],
             [200, 200, 200],
@@ -191,11 +191,11 @@ const GOLDEN: [(ColorOp, [[u8; 3]; 6]); 8] = [
         ],
     ),
     (
-        ColorOp::Contrast(1.7),
+        ColorOp::Contrast(Blend::new(1.7)),
         [[0, 0, 0], [255, 255, 255], [255, 0, 35], [0, 255, 84], [69, 71, 255], [134, 134, 0]],
     ),
     (
-        ColorOp::Saturation(0.4),
+        ColorOp::Saturation(Blend::new(0.4)),
         [
             [0, 0, 0],
             [254, 254, 254],
@@ -206,7 +206,7 @@ const GOLDEN: [(ColorOp, [[u8; 3]; 6]); 8] = [
         ],
     ),
     (
-        ColorOp::Saturation(1.9),
+        ColorOp::Saturation(Blend::new(1.9)),
         [[0, 0, 0], [255, 255, 255], [255, 0, 56], [0, 255, 48], [73, 75, 255], [140, 140, 0]],
     ),
     (

@@ -14,11 +14,14 @@ mod common;
 use common::Numbers;
 use forebay_codec::Level;
 use forebay_codec::pixel::color::{Program, Reduced, gray_sum};
+use forebay_codec::pixel::gather::{self, Places, Whole};
 use forebay_codec::pixel::horizontal::{self, Columns};
 use forebay_codec::pixel::vertical::{self, Ring};
 use forebay_codec::pixel::write::Writer;
 use forebay_core::coeffs::{Interpolation, Table};
-use forebay_core::{Axis, ColorOp, DType, Layout, Normalize, Size, Taps, Write};
+use forebay_core::{
+    Axis, Blend, ColorOp, DType, Gather, Layout, Normalize, Size, Taps, Warp, Write,
+};
 
 fn filter(numbers: &mut Numbers) -> Interpolation {
     if numbers.one_in(2) { Interpolation::Bilinear } else { Interpolation::Bicubic }
@@ -161,9 +164,9 @@ fn colour_leaves_equal_the_scalar_one() {
         let turns = numbers.range(0, 1000) as f32 / 1000.0 - 0.5;
         let ops = [
             ColorOp::Brightness(factor),
-            ColorOp::Saturation(factor),
+            ColorOp::Saturation(Blend::new(f64::from(factor))),
             ColorOp::Hue(turns),
-            ColorOp::Contrast(factor),
+            ColorOp::Contrast(Blend::new(f64::from(factor))),
         ];
         let mean = numbers.range(0, 25500) as f32 / 100.0;
         let reduced = Reduced { gray_mean: mean, ..Reduced::default() };
@@ -177,6 +180,61 @@ fn colour_leaves_equal_the_scalar_one() {
         };
         for level in Level::available() {
             assert_eq!(run(level), run(Level::SCALAR), "{}", level.name());
+        }
+    }
+}
+
+#[test]
+fn gather_leaves_equal_the_scalar_one() {
+    let mut numbers = Numbers(5);
+    for _ in 0..200 {
+        let size = Size { width: numbers.range(1, 90), height: numbers.range(1, 60) };
+        let input = pixels(&mut numbers, 3 * size.pixels() as usize);
+        let mut part = |most: f32| (numbers.range(0, 2000) as f32 / 1000.0 - 1.0) * most;
+        let row = |part: &mut dyn FnMut(f32) -> f32| [part(0.1), part(0.1), part(1.5)];
+        let rows = [row(&mut part), row(&mut part)];
+        let projection = [part(0.02), part(0.02)];
+        let blur = part(3.0);
+        let warp = Warp {
+            size: Size { width: numbers.range(1, 200), height: 3 },
+            origin: [numbers.range(0, 99) as f32 - 50.0, -1.5],
+            rows,
+            projection: numbers.one_in(2).then_some(projection),
+            bilinear: numbers.one_in(2),
+            fill: numbers.one_in(2).then_some([7, 90, 200]),
+        };
+        let gather = if numbers.one_in(4) { Gather::Sharpen { blur } } else { Gather::Warp(warp) };
+        let out = gather.size(size);
+        let y = numbers.range(0, out.height - 1);
+        let run = |level| {
+            let mut row = vec![0; 3 * out.width as usize];
+            let whole = Whole::new::<3>(&input, size);
+            gather::row::<3>(level, &gather, whole, y, &mut Places::default(), &mut row);
+            row
+        };
+        for level in Level::available() {
+            assert_eq!(run(level), run(Level::SCALAR), "{} {gather:?}", level.name());
+        }
+    }
+}
+
+#[test]
+fn places_that_are_no_numbers_are_outside() {
+    let nowhere = Warp {
+        size: Size { width: 9, height: 1 },
+        origin: [0.0; 2],
+        rows: [[f32::NAN; 3], [f32::INFINITY; 3]],
+        projection: Some([f32::MAX; 2]),
+        bilinear: false,
+        fill: Some([1, 2, 3]),
+    };
+    for bilinear in [false, true] {
+        for level in Level::available() {
+            let gather = Gather::Warp(Warp { bilinear, ..nowhere });
+            let whole = Whole::new::<3>(&[50; 12], Size { width: 2, height: 2 });
+            let mut row = vec![0; 27];
+            gather::row::<3>(level, &gather, whole, 0, &mut Places::default(), &mut row);
+            assert!(row.as_chunks::<3>().0.iter().all(|pixel| *pixel == [1, 2, 3]));
         }
     }
 }

@@ -126,6 +126,21 @@ impl Table {
         } else {
             Rows::point_sampled(input, output, interpolation)
         };
+        Self::fixed(rows)
+    }
+
+    /// The table that blurs `input` positions with a Gaussian over `kernel` of them, an odd number,
+    /// of standard deviation `sigma`; beyond the border the input is mirrored, without its last
+    /// position. Weights are `torchvision`'s `_get_gaussian_kernel1d`'s, in float64.
+    ///
+    /// # Panics
+    /// If half the kernel is not shorter than the input.
+    pub fn gaussian(input: u32, kernel: u32, sigma: f64) -> Self {
+        assert!(kernel % 2 == 1 && kernel / 2 < input);
+        Self::fixed(Rows::gaussian(input, kernel, sigma))
+    }
+
+    fn fixed(rows: Rows) -> Self {
         let largest = rows.weights.iter().fold(0.0_f64, |a, &b| a.max(b));
         let precision = precision(largest);
         let Rows { starts, counts, weights: exact } = rows;
@@ -238,6 +253,32 @@ impl Rows {
                 for weight in weights {
                     *weight /= total;
                 }
+            }
+        }
+        rows
+    }
+
+    /// Taps about each position; those beyond the border count where they are mirrored to.
+    fn gaussian(input: u32, kernel: u32, sigma: f64) -> Self {
+        let half = i64::from(kernel / 2);
+        // The outermost tap is this far away, in units of sigma times the square root of two.
+        let edge = f64::from(kernel - 1) / (2.0 * 2.0_f64.sqrt());
+        let weight = |tap: i64| {
+            let far = if half == 0 { 0.0 } else { tap as f64 / half as f64 * edge };
+            (-(far / sigma).powi(2)).exp()
+        };
+        let total: f64 = (-half..=half).map(weight).sum();
+        let last = i64::from(input) - 1;
+        let mut rows = Self::new(input, kernel as usize);
+        for center in 0..=last {
+            let (first, end) = ((center - half).max(0), (center + half).min(last));
+            let start = u32::try_from(first).expect("not negative");
+            let weights = rows.push(start, (first..=end).map(|_| 0.0));
+            for tap in -half..=half {
+                // Mirrored positions are among those on the spot.
+                let at = (center + tap).abs();
+                let at = if at > last { 2 * last - at } else { at };
+                weights[usize::try_from(at - first).expect("within")] += weight(tap) / total;
             }
         }
         rows

@@ -19,6 +19,8 @@ pub mod state;
 
 pub use error::{ErrorKind, HasKind};
 pub use image::{DType, Format, ImageMeta, Layout, Limits, Orientation, Region, Sampling, Size};
-pub use plan::{Axis, ColorOp, Erase, ImagePlan, Normalize, Pass, Reduce, Taps, Write};
+pub use plan::{
+    Axis, Blend, ColorOp, Erase, Gather, ImagePlan, Normalize, Pass, Reduce, Taps, Warp, Write,
+};
 pub use recipe::{FieldPlan, Planner, Recipe, RecipeError, RecipeSpec};
 pub use sample::{Bytes, Field, FieldKind, FieldSpec, Record, Schema, Value};

@@ -3,7 +3,8 @@
 //! A plan is a list of passes. One pass reads its input once: a resample (which orientation,
 //! crops, flips, pads and one resize have been merged into), then point-wise colour, then either
 //! the final write or an 8-bit intermediate. A reduction over a pass's result (contrast's mean)
-//! ends the pass.
+//! ends the pass. What needs pixels of several rows and columns at once (a rotation, say) is done
+//! to a pass's input, by any of its pixels alone.
 
 use crate::{DType, Layout, Region, Size};
 
@@ -34,6 +35,8 @@ pub struct Erase {
 /// One reading of the pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
+    /// What is done to the pass's input first; none in a plan's first pass.
+    pub gather: Option<Gather>,
     /// Where each output pixel's columns come from, relative to the pass's input.
     pub x: Axis,
     /// Where each output pixel's rows come from, relative to the pass's input.
@@ -51,6 +54,50 @@ impl Pass {
     pub fn size(&self) -> Size {
         Size { width: self.x.out_len, height: self.y.out_len }
     }
+}
+
+/// A new image of which each pixel is made from some pixels of another, rounded to 8 bits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Gather {
+    /// `affine`, `rotate` and `perspective`.
+    Warp(Warp),
+    /// `adjust_sharpness`; its factor, less 1, times -1.
+    Sharpen {
+        /// Weight of what a blur changes.
+        blur: f32,
+    },
+}
+
+impl Gather {
+    /// Size of the new image.
+    pub fn size(&self, input: Size) -> Size {
+        match self {
+            Self::Warp(warp) => warp.size,
+            Self::Sharpen { .. } => input,
+        }
+    }
+}
+
+/// Where each pixel of a new image lies in another: torchvision's grids, sampled as torch's
+/// `grid_sample` does with zeros beyond the border and `align_corners=False`, in float32.
+///
+/// With `x = column + origin[0]` and `y = row + origin[1]`, the grid's numbers are
+/// `rows[i] · (x, y, 1)`, over `projection · (x, y, 1)` and less 1 if that is given. They are -1 and
+/// 1 at the input's borders.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Warp {
+    /// Of the new image.
+    pub size: Size,
+    /// Coordinates of its first pixel.
+    pub origin: [f32; 2],
+    /// Into the input: across and down.
+    pub rows: [[f32; 3]; 2],
+    /// The divisor's row without its last number, which is 1.
+    pub projection: Option<[f32; 2]>,
+    /// Four pixels are mixed; else the nearest one is taken.
+    pub bilinear: bool,
+    /// Of what lies outside the input; `None` for black that is not told from it.
+    pub fill: Option<[u8; 3]>,
 }
 
 /// One direction of a resample: which input positions make up each output position.
@@ -89,9 +136,9 @@ pub enum ColorOp {
     /// `adjust_brightness`.
     Brightness(f32),
     /// `adjust_contrast`; the grey mean is that of the previous pass's `Reduce::GrayMean`.
-    Contrast(f32),
+    Contrast(Blend),
     /// `adjust_saturation`.
-    Saturation(f32),
+    Saturation(Blend),
     /// `adjust_hue`, in turns.
     Hue(f32),
     /// `rgb_to_grayscale`, in all three channels.
@@ -108,6 +155,24 @@ pub enum ColorOp {
     Equalize,
     /// `permute_channels`: for each channel the one that it is taken from.
     Permute([u8; 3]),
+}
+
+/// The weights of torchvision's `_blend`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Blend {
+    /// Of the image.
+    pub image: f32,
+    /// Of what it is blended with.
+    pub other: f32,
+}
+
+impl Blend {
+    /// By the image's weight; the other is what is missing to 1, in double precision as Python
+    /// computes it. ATen rounds both to float32.
+    #[allow(clippy::cast_possible_truncation, reason = "as ATen does")]
+    pub const fn new(ratio: f64) -> Self {
+        Self { image: ratio as f32, other: (1.0 - ratio) as f32 }
+    }
 }
 
 /// What is drawn from all pixels of a pass's result.

@@ -58,10 +58,33 @@ fn geometry() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Steps that take some pixels of all.
+fn gather() -> impl Strategy<Value = String> {
+    let sampling = (prop::sample::select(vec!["nearest", "bilinear"]), any::<bool>()).prop_map(
+        |(interpolation, fills)| {
+            let fill = if fills { "[9, 100, 255]" } else { "null" };
+            format!(r#""interpolation": "{interpolation}", "fill": {fill}"#)
+        },
+    );
+    let step = prop::sample::select(vec![
+        r#"{"name": "RandomRotation", "degrees": [-180, 180], "expand": false, "center": null, @}"#,
+        r#"{"name": "RandomAffine", "degrees": [-9, 9], "translate": [0.2, 0.1], "scale": [0.5, 2],
+            "shear": [-30, 30, -20, 20], "center": [3, 4], @}"#,
+        r#"{"name": "RandomPerspective", "distortion_scale": 0.7, "p": 1, @}"#,
+        r#"{"name": "RandomAdjustSharpness", "sharpness_factor": 1.9, "p": 1}"#,
+        r#"{"name": "RandomAdjustSharpness", "sharpness_factor": 0.2, "p": 1}"#,
+        r#"{"name": "GaussianBlur", "kernel_size": [5, 3], "sigma": [0.1, 2]}"#,
+        r#"{"name": "RandAugment", "num_ops": 3, "magnitude": 20, "num_magnitude_bins": 31, @}"#,
+        r#"{"name": "TrivialAugmentWide", "num_magnitude_bins": 31, @}"#,
+        r#"{"name": "AutoAugment", "policy": "svhn", @}"#,
+    ]);
+    (step, sampling).prop_map(|(step, sampling)| step.replace('@', &sampling))
+}
+
 fn step() -> impl Strategy<Value = String> {
     let jitter = r#"{"name": "ColorJitter", "brightness": [0.6, 1.4], "contrast": [0.6, 1.4],
                      "saturation": [0.6, 1.4], "hue": [-0.3, 0.3]}"#;
-    prop_oneof![3 => geometry(), 1 => Just(jitter.to_owned())]
+    prop_oneof![3 => geometry(), 1 => Just(jitter.to_owned()), 2 => gather()]
 }
 
 fn ending() -> impl Strategy<Value = Vec<String>> {

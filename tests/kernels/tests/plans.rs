@@ -10,7 +10,7 @@ use codec::{Numbers, copy_axis, pass, picture, raw_write};
 use common::{Image, check, writes};
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::{
-    Axis, ColorOp, DType, Erase, ImagePlan, Layout, Pass, Reduce, Region, Size, Taps, Write,
+    Axis, Blend, ColorOp, DType, Erase, ImagePlan, Layout, Pass, Reduce, Region, Size, Taps, Write,
 };
 
 fn image(width: u32, height: u32, seed: u64) -> Image {
@@ -92,8 +92,8 @@ fn random_color(numbers: &mut Numbers) -> Vec<ColorOp> {
     (0..numbers.range(0, 3))
         .map(|_| match numbers.range(0, 9) {
             0 => ColorOp::Brightness(hundredths(numbers, 0, 200)),
-            1 => ColorOp::Contrast(hundredths(numbers, 0, 200)),
-            2 => ColorOp::Saturation(hundredths(numbers, 0, 200)),
+            1 => ColorOp::Contrast(Blend::new(f64::from(hundredths(numbers, 0, 200)))),
+            2 => ColorOp::Saturation(Blend::new(f64::from(hundredths(numbers, 0, 200)))),
             3 => ColorOp::Hue(hundredths(numbers, 0, 100) - 0.5),
             // One kind of tables a pass: recipes have them first, behind a pass that counts.
             9 => levels,
@@ -178,8 +178,8 @@ fn contrast_at_every_place_equals_the_cpu() {
     let image = image(70, 45, 8);
     let ops = [
         ColorOp::Brightness(1.3),
-        ColorOp::Contrast(0.6),
-        ColorOp::Saturation(1.7),
+        ColorOp::Contrast(Blend::new(0.6)),
+        ColorOp::Saturation(Blend::new(1.7)),
         ColorOp::Hue(-0.2),
     ];
     let target = Size { width: 40, height: 50 };
@@ -219,9 +219,9 @@ fn every_colour_operation_equals_the_cpu_on_many_colours() {
     let ops = [
         ColorOp::Brightness(0.37),
         ColorOp::Brightness(1.9),
-        ColorOp::Contrast(0.5),
-        ColorOp::Saturation(0.0),
-        ColorOp::Saturation(1.73),
+        ColorOp::Contrast(Blend::new(0.5)),
+        ColorOp::Saturation(Blend::new(0.0)),
+        ColorOp::Saturation(Blend::new(1.73)),
         ColorOp::Hue(0.11),
         ColorOp::Hue(-0.5),
         ColorOp::Hue(0.0),

@@ -4,6 +4,7 @@
 //! and checks what its leaves rely on.
 
 pub mod color;
+pub mod gather;
 pub mod horizontal;
 #[cfg(target_arch = "x86_64")]
 mod lanes;

@@ -19,7 +19,13 @@ pub(super) fn plan(plan: &ImagePlan, meta: &ImageMeta, slot_bytes: usize) -> Res
     if plan.transpose {
         input = input.transposed();
     }
-    for pass in &plan.passes {
+    for (place, pass) in plan.passes.iter().enumerate() {
+        if let Some(gather) = &pass.gather {
+            if place == 0 {
+                return Err(Error::internal("a first pass that needs a whole image"));
+            }
+            input = gather.size(input);
+        }
         axis(&pass.x, input.width)?;
         axis(&pass.y, input.height)?;
         input = pass.size();

@@ -2,6 +2,7 @@
 
 use super::pass::Rows;
 use crate::Error;
+use crate::pixel::gather::Whole;
 use forebay_core::ports::HostPixels;
 use forebay_core::{Region, Size};
 use std::borrow::Cow;
@@ -77,6 +78,12 @@ impl<'a> Host<'a> {
             row.copy_from_slice(&rows.next_row()?[..line]);
         }
         Ok(Self::whole::<C>(pixels, size))
+    }
+
+    /// All pixels of an image that is its own region.
+    pub(super) fn all<const C: usize>(&self) -> Whole<'_> {
+        let bytes = self.size.width as usize * self.size.height as usize * C;
+        Whole::new::<C>(&self.pixels[self.offset..self.offset + bytes], self.size)
     }
 
     /// The memory, if it is its own.

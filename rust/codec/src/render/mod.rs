@@ -5,6 +5,7 @@
 //! run are counted where they run; the result depends on nothing but bytes, plan and limits.
 
 mod check;
+mod gather;
 mod host;
 mod pass;
 mod planar;
@@ -17,7 +18,8 @@ use crate::pixel::color::{self, Program, Reduced};
 use crate::whole::{self, Channels};
 use crate::{Error, Level};
 use forebay_core::ports::{HostPixels, RenderReport, Stop};
-use forebay_core::{Format, ImageMeta, ImagePlan, Limits, Reduce, Size};
+use forebay_core::{Format, ImageMeta, ImagePlan, Limits, Pass, Reduce, Size};
+use gather::GatherRows;
 use host::Host;
 use pass::{PassBuffers, Rows};
 use planar::PlanarRows;
@@ -174,9 +176,9 @@ impl Work<'_> {
             if pixels.len() < bytes {
                 pixels = Error::filled(0, bytes, "a pass")?;
             }
-            let rows = previous.as_mut().map_or(&mut *rows, |host| host as &mut dyn Rows);
             let program = Program::new(&pass.color, &reduced);
-            buffers.run::<C>(self, rows, input, pass, &program, &mut |y, row| {
+            let from = previous.as_mut();
+            self.pass::<C>(rows, from, input, pass, &program, buffers, &mut |y, row| {
                 pixels[y * line..(y + 1) * line].copy_from_slice(row);
             })?;
             report.passes += 1;
@@ -193,11 +195,11 @@ impl Work<'_> {
             previous = Some(Host::whole::<C>(pixels, output));
             input = output;
         }
-        let rows = previous.as_mut().map_or(&mut *rows, |host| host as &mut dyn Rows);
         let program = Program::new(&last.color, &reduced);
         let (output, level) = (last.size(), self.level);
         let writer = writers.get(&self.plan.write)?;
-        buffers.run::<C>(self, rows, input, last, &program, &mut |y, row| {
+        let from = previous.as_mut();
+        self.pass::<C>(rows, from, input, last, &program, buffers, &mut |y, row| {
             writer.row(level, y, output, row, slot);
         })?;
         for erase in &self.plan.erase {
@@ -207,6 +209,30 @@ impl Work<'_> {
         spare.extend(previous.and_then(Host::into_pixels));
         buffers.spare = spare;
         Ok(())
+    }
+}
+
+impl Work<'_> {
+    /// Runs one pass on the result of the one before, or on the first one's rows.
+    #[allow(clippy::too_many_arguments, reason = "what a pass reads, what it does, where to")]
+    fn pass<const C: usize>(
+        &self,
+        rows: &mut dyn Rows,
+        previous: Option<&mut Host<'_>>,
+        input: Size,
+        pass: &Pass,
+        program: &Program,
+        buffers: &mut PassBuffers,
+        sink: pass::Sink<'_>,
+    ) -> Result<(), Error> {
+        match (pass.gather, previous) {
+            (Some(gather), Some(host)) => {
+                let mut rows = GatherRows::new::<C>(self.level, gather, host);
+                buffers.run::<C>(self, &mut rows, gather.size(input), pass, program, sink)
+            }
+            (_, Some(host)) => buffers.run::<C>(self, host, input, pass, program, sink),
+            (_, None) => buffers.run::<C>(self, rows, input, pass, program, sink),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::MAX_SIDE;
 use super::spec::{RecipeSpec, Transform};
+use crate::coeffs::Interpolation;
 use crate::{DType, ErrorKind, HasKind, Normalize, Size};
 
 /// A recipe that cannot be.
@@ -89,6 +90,7 @@ fn output_size(transform: &Transform, before: Option<Size>) -> Option<Size> {
             let Size { width, height } = before?;
             fixed([height + top + bottom, width + left + right])
         }
+        Transform::RandomRotation { expand: true, .. } => None,
         Transform::RandomApply { transforms, p } => {
             let applied = all(transforms);
             if *p >= 1.0 { applied } else { before.filter(|_| applied == before) }
@@ -309,6 +311,95 @@ fn check_arguments(transform: &Transform) -> Result<(), String> {
                 None => Ok(()),
             }
         }
+        warps => check_warps(warps),
+    }
+}
+
+/// Those that turn, shear, tilt and blur, and those that draw such.
+fn check_warps(transform: &Transform) -> Result<(), String> {
+    match transform {
+        Transform::RandomRotation { degrees, interpolation, center, .. } => {
+            check_angles("degrees", *degrees)?;
+            check_center(*center)?;
+            check_sampling(*interpolation)
+        }
+        Transform::RandomAffine {
+            degrees, translate, scale, shear, interpolation, center, ..
+        } => {
+            check_angles("degrees", *degrees)?;
+            let [across, down] = translate.unwrap_or_default();
+            check_range("translate", [across; 2], 0.0, 1.0)?;
+            check_range("translate", [down; 2], 0.0, 1.0)?;
+            check_range("scale", scale.unwrap_or([1.0; 2]), 1e-6, 1e6)?;
+            let [x0, x1, y0, y1] = shear.unwrap_or_default();
+            check_angles("shear", [x0, x1])?;
+            check_angles("shear", [y0, y1])?;
+            check_center(*center)?;
+            check_sampling(*interpolation)
+        }
+        Transform::RandomPerspective { distortion_scale, p, interpolation, .. } => {
+            check_range("distortion_scale", [*distortion_scale; 2], 0.0, 1.0)?;
+            check_probability(*p)?;
+            check_sampling(*interpolation)
+        }
+        Transform::RandomAdjustSharpness { sharpness_factor, p } => {
+            check_range("sharpness_factor", [*sharpness_factor; 2], 0.0, f64::from(f32::MAX))?;
+            check_probability(*p)
+        }
+        Transform::GaussianBlur { kernel_size, sigma } => {
+            if let Some(side) =
+                kernel_size.iter().find(|side| *side % 2 == 0 || **side > MAX_KERNEL)
+            {
+                return Err(format!(
+                    "kernel_size must be odd numbers up to {MAX_KERNEL}, got {side}"
+                ));
+            }
+            check_range("sigma", *sigma, f64::MIN_POSITIVE, 1e6)
+        }
+        Transform::AutoAugment { interpolation, .. } => check_sampling(*interpolation),
+        Transform::RandAugment {
+            num_ops, magnitude, num_magnitude_bins, interpolation, ..
+        } => {
+            if *num_ops > MAX_OPS {
+                return Err(format!("num_ops must be at most {MAX_OPS}, got {num_ops}"));
+            }
+            if magnitude >= num_magnitude_bins {
+                return Err(format!(
+                    "magnitude must be below num_magnitude_bins {num_magnitude_bins}, got {magnitude}"
+                ));
+            }
+            check_sampling(*interpolation)
+        }
+        Transform::TrivialAugmentWide { num_magnitude_bins, interpolation, .. } => {
+            if *num_magnitude_bins == 0 {
+                return Err("num_magnitude_bins must be at least 1, got 0".into());
+            }
+            check_sampling(*interpolation)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Largest kernel of a blur, whose weights have 16 bits.
+const MAX_KERNEL: u32 = 255;
+/// Most transforms that one transform may draw.
+const MAX_OPS: u32 = 64;
+
+fn check_angles(name: &str, angles: [f64; 2]) -> Result<(), String> {
+    check_range(name, angles, -1e6, 1e6)
+}
+
+fn check_center(center: Option<[f64; 2]>) -> Result<(), String> {
+    match center.iter().flatten().find(|place| place.is_nan() || place.abs() > 1e6) {
+        Some(place) => Err(format!("center must be within a million pixels, got {place}")),
+        None => Ok(()),
+    }
+}
+
+fn check_sampling(interpolation: Interpolation) -> Result<(), String> {
+    match interpolation {
+        Interpolation::Nearest | Interpolation::Bilinear => Ok(()),
+        _ => Err("interpolation must be nearest or bilinear".into()),
     }
 }
 

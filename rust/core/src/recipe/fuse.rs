@@ -2,11 +2,11 @@
 //!
 //! A pass is one resample, then colour, then a write. A step that does not commute with what is
 //! pending closes the pass: a resize after a resize, after colour or over fill; colour over fill;
-//! contrast, which needs the mean of everything before it.
+//! contrast, which needs the mean of everything before it; what takes some pixels of all.
 
 use super::line::Line;
 use super::resolve::{Step, Units};
-use crate::{ColorOp, Erase, ImagePlan, Orientation, Pass, Reduce, Region, Size, Write};
+use crate::{ColorOp, Erase, Gather, ImagePlan, Orientation, Pass, Reduce, Region, Size, Write};
 
 /// The plan that applies `steps` to an image stored with `size`.
 pub(super) fn fuse(
@@ -27,6 +27,8 @@ struct Builder {
     passes: Vec<Pass>,
     region: Region,
     orientation: Orientation,
+    /// Of the pending pass.
+    gather: Option<Gather>,
     x: Line,
     y: Line,
     fill: [u8; 3],
@@ -40,6 +42,7 @@ impl Builder {
             passes: Vec::with_capacity(1),
             region: Region::whole(upright),
             orientation,
+            gather: None,
             x: Line::new(upright.width),
             y: Line::new(upright.height),
             fill: [0; 3],
@@ -87,6 +90,17 @@ impl Builder {
                 self.x.resize(size.width, interpolation, antialias);
                 self.y.resize(size.height, interpolation, antialias);
             }
+            Step::Gather(gather) => {
+                self.close(None);
+                self.gather = Some(gather);
+                let size = gather.size(Size { width: self.x.len(), height: self.y.len() });
+                (self.x, self.y) = (Line::new(size.width), Line::new(size.height));
+            }
+            Step::Blur { kernel: [across, down], sigma } => {
+                self.close(None);
+                self.x.blur(across, sigma);
+                self.y.blur(down, sigma);
+            }
             // Only conversions follow.
             Step::Erase { region, value, units } => {
                 let value = [0, 1, 2].map(|channel| {
@@ -126,7 +140,8 @@ impl Builder {
         }
         let size = Size { width: x.out_len, height: y.out_len };
         let color = std::mem::take(&mut self.color);
-        self.passes.push(Pass { x, y, fill: self.fill, color, reduce });
+        let gather = self.gather.take();
+        self.passes.push(Pass { gather, x, y, fill: self.fill, color, reduce });
         (self.x, self.y) = (Line::new(size.width), Line::new(size.height));
     }
 

@@ -32,11 +32,24 @@ pub(super) struct Line {
 
 #[derive(Debug, Clone, Copy)]
 struct Scaling {
-    interpolation: Interpolation,
-    antialias: bool,
+    filter: Filter,
     /// The crop is mirrored before it is scaled: nearest sources, and the last bit of weights, are
     /// not symmetric.
     mirrored: bool,
+}
+
+/// What scaled positions are made of.
+#[derive(Debug, Clone, Copy)]
+enum Filter {
+    Resample {
+        interpolation: Interpolation,
+        antialias: bool,
+    },
+    /// As many positions as before, each of so many.
+    Gaussian {
+        kernel: u32,
+        sigma: f64,
+    },
 }
 
 impl Line {
@@ -129,11 +142,20 @@ impl Line {
         if len == self.window_len {
             return;
         }
-        debug_assert!(self.can_resize(len));
+        self.scale(len, Filter::Resample { interpolation, antialias });
+    }
+
+    /// Every position becomes a mean of `kernel` about it.
+    pub(super) fn blur(&mut self, kernel: u32, sigma: f64) {
+        self.scale(self.window_len, Filter::Gaussian { kernel, sigma });
+    }
+
+    fn scale(&mut self, len: u32, filter: Filter) {
+        debug_assert!(self.scaling.is_none() && !self.goes_beyond());
         self.crop_start = u32::try_from(self.window_start).expect("the canvas shows image only");
         self.crop_len = self.window_len;
         let mirrored = std::mem::take(&mut self.flip);
-        self.scaling = Some(Scaling { interpolation, antialias, mirrored });
+        self.scaling = Some(Scaling { filter, mirrored });
         self.scaled = len;
         self.window_start = 0;
         self.window_len = len;
@@ -189,10 +211,8 @@ impl Line {
 
     fn taps(&self, range: std::ops::Range<usize>, mirrored: bool) -> Taps {
         match self.scaling {
-            Some(scaling) if !scaling.interpolation.is_nearest() => {
-                let Scaling { interpolation, antialias, .. } = scaling;
-                let table = Table::new(self.crop_len, self.scaled, interpolation, antialias);
-                let mut table = table.slice(range);
+            Some(scaling) if !scaling.filter.is_nearest() => {
+                let mut table = scaling.filter.table(self.crop_len, self.scaled).slice(range);
                 if scaling.mirrored {
                     table.reverse_inputs(self.crop_len);
                 }
@@ -207,8 +227,12 @@ impl Line {
             }
             scaling => {
                 let all = match scaling {
-                    Some(scaling) => nearest(self.crop_len, self.scaled, scaling.interpolation),
-                    None => (0..self.scaled).collect(),
+                    Some(Scaling { filter: Filter::Resample { interpolation, .. }, .. }) => {
+                        nearest(self.crop_len, self.scaled, interpolation)
+                    }
+                    Some(Scaling { filter: Filter::Gaussian { .. }, .. }) | None => {
+                        (0..self.scaled).collect()
+                    }
                 };
                 let crop_mirrored = scaling.is_some_and(|scaling| scaling.mirrored);
                 let stored = |&source: &u32| {
@@ -222,6 +246,25 @@ impl Line {
                 }
                 Taps::Copy(sources)
             }
+        }
+    }
+}
+
+impl Filter {
+    fn is_nearest(self) -> bool {
+        match self {
+            Self::Resample { interpolation, .. } => interpolation.is_nearest(),
+            Self::Gaussian { .. } => false,
+        }
+    }
+
+    /// Of a filter that mixes.
+    fn table(self, input: u32, output: u32) -> Table {
+        match self {
+            Self::Resample { interpolation, antialias } => {
+                Table::new(input, output, interpolation, antialias)
+            }
+            Self::Gaussian { kernel, sigma } => Table::gaussian(input, kernel, sigma),
         }
     }
 }

@@ -18,13 +18,13 @@ mod spec;
 
 pub use check::RecipeError;
 pub use direct::{ResizedCrop, whole};
-pub use spec::{PaddingMode, RecipeSpec, Transform};
+pub use spec::{PaddingMode, Policy, RecipeSpec, Transform};
 
 use crate::ports::{Fault, Stage};
 use crate::rng::EpochKey;
 use crate::{
-    FieldKind, FieldSpec, ImageMeta, ImagePlan, Layout, Normalize, Record, Schema, Size, Value,
-    Write,
+    FieldKind, FieldSpec, Gather, ImageMeta, ImagePlan, Layout, Normalize, Record, Schema, Size,
+    Value, Warp, Write,
 };
 use resolve::{DrawKey, Step, resolve};
 use std::sync::Arc;
@@ -160,7 +160,13 @@ const MASK_WRITE: Write = Write {
 /// Geometry of a mask: class numbers must not mix, so every resize takes the nearest pixel.
 fn mask_steps(steps: &[Step]) -> Vec<Step> {
     let keep = |step: &Step| match *step {
-        Step::Color(_) | Step::Erase { .. } => None,
+        Step::Color(_)
+        | Step::Blur { .. }
+        | Step::Gather(Gather::Sharpen { .. })
+        | Step::Erase { .. } => None,
+        Step::Gather(Gather::Warp(warp)) => {
+            Some(Step::Gather(Gather::Warp(Warp { bilinear: false, ..warp })))
+        }
         Step::Resize { size, .. } => Some(Step::Resize {
             size,
             interpolation: crate::coeffs::Interpolation::Nearest,

@@ -3,8 +3,10 @@
 //! Distributions, rounding and fallbacks are those of `torchvision/transforms/v2` (0.26); each
 //! function names the method it follows.
 
+mod augment;
 mod color;
 mod geometry;
+mod warp;
 
 pub(super) use geometry::resized;
 
@@ -12,7 +14,7 @@ use super::MAX_SIDE;
 use super::spec::{PaddingMode, Transform};
 use crate::coeffs::Interpolation;
 use crate::rng::{Draws, EpochKey};
-use crate::{ColorOp, DType, Region, Size};
+use crate::{ColorOp, DType, Gather, Region, Size};
 use geometry::{centered, erased, pad, random_crop, random_resized_crop};
 
 /// What happens to the canvas, in numbers.
@@ -30,6 +32,10 @@ pub(crate) enum Step {
     FlipY,
     /// Every pixel changes its colour.
     Color(ColorOp),
+    /// A new canvas is made of some pixels each.
+    Gather(Gather),
+    /// A Gaussian of so many pixels across and down, mirrored at the border.
+    Blur { kernel: [u32; 2], sigma: f64 },
     /// A part of the canvas gets one value a channel.
     Erase { region: Region, value: [f32; 3], units: Units },
 }
@@ -67,7 +73,10 @@ impl Step {
                 let Size { width, height } = before;
                 Size { width: width + left + right, height: height + top + bottom }
             }
-            Self::FlipX | Self::FlipY | Self::Color(_) | Self::Erase { .. } => before,
+            Self::Gather(gather) => gather.size(before),
+            Self::FlipX | Self::FlipY | Self::Color(_) | Self::Blur { .. } | Self::Erase { .. } => {
+                before
+            }
         }
     }
 }
@@ -178,6 +187,14 @@ fn resolve_one(
         Transform::RandomVerticalFlip { p } => {
             steps.extend(draws.bernoulli(*p).then_some(Step::FlipY));
         }
+        Transform::RandomRotation { .. }
+        | Transform::RandomAffine { .. }
+        | Transform::RandomPerspective { .. }
+        | Transform::RandomAdjustSharpness { .. }
+        | Transform::GaussianBlur { .. } => warp::resolve(transform, size, draws, steps)?,
+        Transform::AutoAugment { .. }
+        | Transform::RandAugment { .. }
+        | Transform::TrivialAugmentWide { .. } => augment::resolve(transform, size, draws, steps)?,
         Transform::RandomApply { transforms, p } => {
             if draws.bernoulli(*p) {
                 resolve_list(transforms, size, units, draws, steps)?;

@@ -82,6 +82,56 @@ pub enum Transform {
         #[serde(default = "half")]
         p: f64,
     },
+    RandomRotation {
+        degrees: [f64; 2],
+        interpolation: Interpolation,
+        expand: bool,
+        center: Option<[f64; 2]>,
+        fill: Option<[u8; 3]>,
+    },
+    RandomAffine {
+        degrees: [f64; 2],
+        /// Largest parts of width and height.
+        translate: Option<[f64; 2]>,
+        scale: Option<[f64; 2]>,
+        /// Degrees across, then down.
+        shear: Option<[f64; 4]>,
+        interpolation: Interpolation,
+        fill: Option<[u8; 3]>,
+        center: Option<[f64; 2]>,
+    },
+    RandomPerspective {
+        distortion_scale: f64,
+        p: f64,
+        interpolation: Interpolation,
+        fill: Option<[u8; 3]>,
+    },
+    RandomAdjustSharpness {
+        sharpness_factor: f64,
+        p: f64,
+    },
+    GaussianBlur {
+        /// Across, then down.
+        kernel_size: [u32; 2],
+        sigma: [f64; 2],
+    },
+    AutoAugment {
+        policy: Policy,
+        interpolation: Interpolation,
+        fill: Option<[u8; 3]>,
+    },
+    RandAugment {
+        num_ops: u32,
+        magnitude: u32,
+        num_magnitude_bins: u32,
+        interpolation: Interpolation,
+        fill: Option<[u8; 3]>,
+    },
+    TrivialAugmentWide {
+        num_magnitude_bins: u32,
+        interpolation: Interpolation,
+        fill: Option<[u8; 3]>,
+    },
     ColorJitter {
         #[serde(default)]
         brightness: Option<[f64; 2]>,
@@ -150,6 +200,16 @@ pub enum Transform {
     },
 }
 
+/// The data set that a policy of `AutoAugment` was found for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "names of data sets")]
+pub enum Policy {
+    ImageNet,
+    Cifar10,
+    Svhn,
+}
+
 /// What stands beyond an image's border.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -177,6 +237,14 @@ impl Transform {
             Self::RandomCrop { .. } => "RandomCrop",
             Self::RandomHorizontalFlip { .. } => "RandomHorizontalFlip",
             Self::RandomVerticalFlip { .. } => "RandomVerticalFlip",
+            Self::RandomRotation { .. } => "RandomRotation",
+            Self::RandomAffine { .. } => "RandomAffine",
+            Self::RandomPerspective { .. } => "RandomPerspective",
+            Self::RandomAdjustSharpness { .. } => "RandomAdjustSharpness",
+            Self::GaussianBlur { .. } => "GaussianBlur",
+            Self::AutoAugment { .. } => "AutoAugment",
+            Self::RandAugment { .. } => "RandAugment",
+            Self::TrivialAugmentWide { .. } => "TrivialAugmentWide",
             Self::ColorJitter { .. } => "ColorJitter",
             Self::Grayscale => "Grayscale",
             Self::RandomGrayscale { .. } => "RandomGrayscale",

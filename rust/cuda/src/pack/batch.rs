@@ -3,11 +3,13 @@
 use super::axis::{self, Axes};
 use super::blob::{Blob, Scratch};
 use super::blocks::{self, Blocks};
-use super::descriptor::{self, BLOCK, NO_SUM, color_kind, layout, levels_kind};
+use super::descriptor::{self, BLOCK, NO_SUM, color_kind, gather_kind, layout, levels_kind};
 use super::source::intermediate;
 use super::write::{self, Tables};
 use super::{Kernel, Launch, Packed, RenderItem};
-use forebay_core::{ColorOp, Erase, ImagePlan, Layout, Pass, Reduce, Region, Taps, Write};
+use forebay_core::{
+    Blend, ColorOp, Erase, Gather, ImagePlan, Layout, Pass, Reduce, Region, Size, Taps, Warp, Write,
+};
 
 /// Jobs of one launch: CUDA's limit for a grid's second dimension.
 pub(super) const MAX_JOBS: usize = 65_535;
@@ -46,6 +48,7 @@ impl Sum {
 /// What a pass shares with those before and behind it.
 struct Links {
     source: descriptor::Source,
+    gather: u64,
     across: u64,
     output: descriptor::Output,
     mean: Sum,
@@ -84,6 +87,8 @@ impl<'a> Batch<'a> {
         let mut source = item.source.describe(plan);
         let mut mean = Sum::NONE;
         let mut counted = NO_SUM;
+        // None but a first pass has no pass before it, and that has no gather.
+        let mut input = Size { width: 0, height: 0 };
         for (place, pass) in plan.passes.iter().enumerate() {
             let is_last = place + 1 == plan.passes.len();
             let output = if is_last { self.slot(item) } else { areas.output(place) };
@@ -92,7 +97,11 @@ impl<'a> Batch<'a> {
             let histogram = if is_last { NO_SUM } else { self.histogram(plan, pass) };
             let levels = self.levels(pass, counted);
             let tables = levels.map_or(NO_SUM, |levels| levels.tables);
-            let links = Links { source, across, output, mean, sum, histogram, tables };
+            let gather = match &pass.gather {
+                Some(gather) => self.blob.append(&[describe(gather, input)]),
+                None => NO_SUM,
+            };
+            let links = Links { source, gather, across, output, mean, sum, histogram, tables };
             let job = self.job(plan, pass, &links);
             if self.passes.len() == place {
                 self.passes.push(Jobs::default());
@@ -102,6 +111,7 @@ impl<'a> Batch<'a> {
             let jobs = if is_across(pass) { &mut jobs.across } else { &mut jobs.down_only };
             jobs.push(job);
             source = intermediate(output.address, pass.x.out_len);
+            input = pass.size();
             if sum.offset != NO_SUM {
                 mean = sum;
             }
@@ -140,6 +150,7 @@ impl<'a> Batch<'a> {
             reserved: 0,
             histogram: links.histogram,
             tables: links.tables,
+            gather: links.gather,
         }
     }
 
@@ -312,6 +323,30 @@ fn layout_of(write: &Write) -> u32 {
     }
 }
 
+/// What a pass makes of an input of a size first.
+fn describe(gather: &Gather, input: Size) -> descriptor::Gather {
+    let described =
+        descriptor::Gather { width: input.width, height: input.height, ..Default::default() };
+    match *gather {
+        Gather::Sharpen { blur } => {
+            descriptor::Gather { kind: gather_kind::SHARPEN, blur, ..described }
+        }
+        Gather::Warp(Warp { size: _, origin, rows, projection, bilinear, fill }) => {
+            let [red, green, blue] = fill.unwrap_or_default();
+            descriptor::Gather {
+                kind: if bilinear { gather_kind::BILINEAR } else { gather_kind::NEAREST },
+                projects: projection.is_some().into(),
+                fills: fill.is_some().into(),
+                fill: u32::from_le_bytes([red, green, blue, 0]),
+                origin,
+                rows,
+                projection: projection.unwrap_or_default(),
+                ..described
+            }
+        }
+    }
+}
+
 fn erasure(item: &RenderItem<'_>, erase: &Erase) -> descriptor::Erasure {
     let write = &item.plan.write;
     let out = item.plan.passes.last().expect("checked").size();
@@ -331,15 +366,16 @@ fn erasure(item: &RenderItem<'_>, erase: &Erase) -> descriptor::Erasure {
     }
 }
 
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "as ATen and the CPU do: see scalar::complement"
-)]
 fn color_op(op: ColorOp) -> descriptor::ColorOp {
+    let blend = |kind, Blend { image, other }| descriptor::ColorOp {
+        kind,
+        factor: image,
+        complement: other,
+    };
     let (kind, factor) = match op {
         ColorOp::Brightness(factor) => (color_kind::BRIGHTNESS, factor),
-        ColorOp::Contrast(ratio) => (color_kind::CONTRAST, ratio),
-        ColorOp::Saturation(ratio) => (color_kind::SATURATION, ratio),
+        ColorOp::Contrast(weights) => return blend(color_kind::CONTRAST, weights),
+        ColorOp::Saturation(weights) => return blend(color_kind::SATURATION, weights),
         ColorOp::Hue(turns) => (color_kind::HUE, turns),
         ColorOp::Grayscale => (color_kind::GRAYSCALE, 0.0),
         // From above the largest value on nothing is inverted, from 0 on everything.
@@ -352,5 +388,5 @@ fn color_op(op: ColorOp) -> descriptor::ColorOp {
             (color_kind::PERMUTE, f32::from(red | green << 2 | blue << 4))
         }
     };
-    descriptor::ColorOp { kind, factor, complement: (1.0 - f64::from(factor)) as f32 }
+    descriptor::ColorOp { kind, factor, complement: 0.0 }
 }

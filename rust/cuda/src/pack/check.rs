@@ -21,7 +21,13 @@ fn passes(plan: &ImagePlan) -> Result<(), Error> {
     if plan.transpose {
         input = input.transposed();
     }
-    for pass in &plan.passes {
+    for (place, pass) in plan.passes.iter().enumerate() {
+        if let Some(gather) = &pass.gather {
+            if place == 0 {
+                return Err(Error::FirstGather);
+            }
+            input = gather.size(input);
+        }
         axis::check(&pass.x, input.width)?;
         axis::check(&pass.y, input.height)?;
         let across = u64::from(pass.x.content_len()) * u64::from(input.height);

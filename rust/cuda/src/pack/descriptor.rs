@@ -49,6 +49,12 @@ pub(super) mod color_kind {
     pub(in crate::pack) const TABLES: u32 = 8;
 }
 
+pub(super) mod gather_kind {
+    pub(in crate::pack) const NEAREST: u32 = 0;
+    pub(in crate::pack) const BILINEAR: u32 = 1;
+    pub(in crate::pack) const SHARPEN: u32 = 2;
+}
+
 pub(super) mod levels_kind {
     pub(in crate::pack) const AUTOCONTRAST: u32 = 0;
     pub(in crate::pack) const EQUALIZE: u32 = 1;
@@ -138,6 +144,23 @@ pub(super) struct Job {
     pub(super) reserved: u32,
     pub(super) histogram: u64,
     pub(super) tables: u64,
+    pub(super) gather: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Gather {
+    pub(super) kind: u32,
+    pub(super) projects: u32,
+    pub(super) fills: u32,
+    pub(super) fill: u32,
+    pub(super) width: u32,
+    pub(super) height: u32,
+    pub(super) blur: f32,
+    pub(super) reserved: u32,
+    pub(super) origin: [f32; 2],
+    pub(super) rows: [[f32; 3]; 2],
+    pub(super) projection: [f32; 2],
 }
 
 #[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
@@ -182,7 +205,9 @@ const _: () = {
     assert!(size_of::<Blocks>() == 160 && offset_of!(Blocks, quantisation) == 32);
     assert!(size_of::<Span>() == 8 && size_of::<Axis>() == 48 && size_of::<Plane>() == 40);
     assert!(size_of::<Source>() == 136 && size_of::<Output>() == 32);
-    assert!(size_of::<ColorOp>() == 12 && size_of::<Job>() == 336);
+    assert!(size_of::<ColorOp>() == 12 && size_of::<Job>() == 344);
+    assert!(size_of::<Gather>() == 72 && offset_of!(Gather, origin) == 32);
+    assert!(offset_of!(Job, gather) == 336);
     assert!(offset_of!(Source, planes) == 16 && offset_of!(Plane, left) == 24);
     assert!(offset_of!(Job, x) == 136 && offset_of!(Job, y) == 184);
     assert!(offset_of!(Job, output) == 232 && offset_of!(Job, across) == 264);

@@ -9,6 +9,9 @@ pub enum Error {
     /// The plan has no pass.
     #[error("a plan without a pass")]
     NoPass,
+    /// A gather takes any pixels of its input, which only a pass before can have made.
+    #[error("a first pass that needs a whole image")]
+    FirstGather,
     /// Slots have one channel or three.
     #[error("a slot of {channels} channels")]
     Channels {
@@ -72,6 +75,7 @@ impl HasKind for Error {
         match self {
             Self::TooLarge { .. } => ErrorKind::Unsupported,
             Self::NoPass
+            | Self::FirstGather
             | Self::Channels { .. }
             | Self::Elements { .. }
             | Self::Slot { .. }

@@ -34,6 +34,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("render.cu", include_str!("../../../../cpp/kernels/render.cu")),
     ("render.h", include_str!("../../../../cpp/kernels/render.h")),
     ("source.h", include_str!("../../../../cpp/kernels/source.h")),
+    ("gather.h", include_str!("../../../../cpp/kernels/gather.h")),
     ("huffman.h", include_str!("../../../../cpp/kernels/huffman.h")),
     ("scan.h", include_str!("../../../../cpp/kernels/scan.h")),
     ("idct.h", include_str!("../../../../cpp/kernels/idct.h")),

@@ -96,7 +96,14 @@ fn plan_of(meta: &ImageMeta, shift: u64) -> ImagePlan {
         erase: vec![],
         region: Region { x, y: 0, width: meta.size.width - x, height: meta.size.height },
         transpose: false,
-        passes: vec![Pass { x: axis(), y: axis(), fill: [0; 3], color: vec![], reduce: None }],
+        passes: vec![Pass {
+            gather: None,
+            x: axis(),
+            y: axis(),
+            fill: [0; 3],
+            color: vec![],
+            reduce: None,
+        }],
         write: Write {
             channels: 3,
             dtype: DType::UInt8,

@@ -5,6 +5,7 @@
 
 use super::scalar;
 use crate::pixel::lanes::{PIXELS, deinterleave, interleave};
+use forebay_core::Blend;
 use std::arch::x86_64::{
     __m128i, __m256, _CMP_EQ_OQ, _mm_packus_epi16, _mm_packus_epi32, _mm_srli_si128,
     _mm256_add_epi32, _mm256_add_ps, _mm256_blendv_ps, _mm256_castsi256_si128, _mm256_cmp_ps,
@@ -20,9 +21,9 @@ type Pixels = [__m256; 3];
 const STEPS: usize = 1 << 20;
 
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn saturate(pixels: &mut [[u8; 3]], ratio: f32) {
-    let factor = _mm256_set1_ps(ratio);
-    let rest = _mm256_set1_ps(scalar::complement(ratio));
+pub(super) fn saturate(pixels: &mut [[u8; 3]], blend: Blend) {
+    let factor = _mm256_set1_ps(blend.image);
+    let rest = _mm256_set1_ps(blend.other);
     let (steps, tail) = pixels.as_chunks_mut::<PIXELS>();
     for step in steps {
         each_half(step, |rgb| {
@@ -30,7 +31,7 @@ pub(super) fn saturate(pixels: &mut [[u8; 3]], ratio: f32) {
             rgb.map(|value| _mm256_fmadd_ps(gray, rest, _mm256_mul_ps(value, factor)))
         });
     }
-    scalar::saturate(tail, ratio);
+    scalar::saturate(tail, blend);
 }
 
 #[target_feature(enable = "avx2,fma")]

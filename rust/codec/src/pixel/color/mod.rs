@@ -11,7 +11,7 @@ mod avx2;
 
 use crate::Level;
 use crate::simd::Kind;
-use forebay_core::ColorOp;
+use forebay_core::{Blend, ColorOp};
 
 /// What is known of all pixels of a pass.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +46,7 @@ enum Step {
     Table(Box<[u8; 256]>),
     /// One for each channel.
     Tables(Box<[[u8; 256]; 3]>),
-    Saturation(f32),
+    Saturation(Blend),
     Hue(f32),
     Grayscale,
     Permute([u8; 3]),
@@ -71,11 +71,10 @@ impl Program {
             |value: &dyn Fn(f32) -> f32| bytes(&|pixel| scalar::truncate(value(f32::from(pixel))));
         let steps = ops.iter().map(|op| match *op {
             ColorOp::Brightness(factor) => table(&|pixel| pixel * factor),
-            ColorOp::Contrast(ratio) => {
-                let rest = scalar::complement(ratio);
-                table(&|pixel| gray_mean.mul_add(rest, pixel * ratio))
+            ColorOp::Contrast(Blend { image, other }) => {
+                table(&|pixel| gray_mean.mul_add(other, pixel * image))
             }
-            ColorOp::Saturation(ratio) => Step::Saturation(ratio),
+            ColorOp::Saturation(blend) => Step::Saturation(blend),
             ColorOp::Hue(turns) => Step::Hue(turns),
             ColorOp::Grayscale => Step::Grayscale,
             ColorOp::Invert => table(&|pixel| 255.0 - pixel),
@@ -117,12 +116,12 @@ impl Program {
                         *pixel = from.map(|from| pixel[from]);
                     }
                 }
-                (&Step::Saturation(ratio), Kind::Scalar) => scalar::saturate(pixels, ratio),
+                (&Step::Saturation(blend), Kind::Scalar) => scalar::saturate(pixels, blend),
                 (&Step::Hue(turns), Kind::Scalar) => scalar::turn_hue(pixels, turns),
                 #[cfg(target_arch = "x86_64")]
-                (&Step::Saturation(ratio), Kind::Avx2 | Kind::Avx512) => {
+                (&Step::Saturation(blend), Kind::Avx2 | Kind::Avx512) => {
                     // SAFETY: the level is `Avx2` only where the CPU has AVX2 and FMA.
-                    unsafe { avx2::saturate(pixels, ratio) }
+                    unsafe { avx2::saturate(pixels, blend) }
                 }
                 #[cfg(target_arch = "x86_64")]
                 (&Step::Hue(turns), Kind::Avx2 | Kind::Avx512) => {

@@ -10,6 +10,8 @@
     reason = "each level's functions must compile this code with their own instructions"
 )]
 
+use forebay_core::Blend;
+
 /// Clamps to 0..255 and drops the fraction, as `clamp_(0, 255).to(uint8)`.
 #[inline(always)]
 #[allow(
@@ -19,13 +21,6 @@
 )]
 pub(super) fn truncate(value: f32) -> u8 {
     value.clamp(0.0, 255.0) as u8
-}
-
-/// `1 - ratio`, in double precision as Python computes it, then as ATen takes it.
-#[inline(always)]
-#[allow(clippy::cast_possible_truncation, reason = "ATen rounds the scalar to float32")]
-pub(super) fn complement(ratio: f32) -> f32 {
-    (1.0 - f64::from(ratio)) as f32
 }
 
 /// `floor(0.2989 r + 0.587 g + 0.114 b)`.
@@ -48,11 +43,10 @@ pub(super) fn upper(bits: u8) -> u8 {
 }
 
 #[inline(always)]
-pub(super) fn saturate(pixels: &mut [[u8; 3]], ratio: f32) {
-    let rest = complement(ratio);
+pub(super) fn saturate(pixels: &mut [[u8; 3]], Blend { image, other }: Blend) {
     for pixel in pixels {
         let gray = gray(*pixel);
-        *pixel = pixel.map(|value| truncate(gray.mul_add(rest, f32::from(value) * ratio)));
+        *pixel = pixel.map(|value| truncate(gray.mul_add(other, f32::from(value) * image)));
     }
 }
 

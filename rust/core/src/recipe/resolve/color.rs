@@ -1,9 +1,9 @@
 //! Draws of the transforms that change colours.
 
 use super::permutation;
-use crate::ColorOp;
 use crate::recipe::spec::Transform;
 use crate::rng::Draws;
+use crate::{Blend, ColorOp};
 
 /// What a transform does to the colours; nothing for one that leaves them.
 pub(super) fn ops(transform: &Transform, draws: &mut Draws) -> Vec<ColorOp> {
@@ -40,8 +40,8 @@ pub(super) fn color_jitter(ranges: [Option<[f64; 2]>; 4], draws: &mut Draws) -> 
         let factor = factors[which]?;
         Some(match which {
             0 => ColorOp::Brightness(factor),
-            1 => ColorOp::Contrast(factor),
-            2 => ColorOp::Saturation(factor),
+            1 => ColorOp::Contrast(Blend::new(f64::from(factor))),
+            2 => ColorOp::Saturation(Blend::new(f64::from(factor))),
             _ => ColorOp::Hue(factor),
         })
     };
@@ -55,7 +55,8 @@ fn photometric_distort(ranges: [[f64; 2]; 4], p: f64, draws: &mut Draws) -> Vec<
         let factor = single(draws.uniform(low, high));
         draws.bernoulli(p).then_some(factor)
     });
-    let contrast = contrast.map(ColorOp::Contrast);
+    let blend = |factor: f32| Blend::new(f64::from(factor));
+    let contrast = contrast.map(|factor| ColorOp::Contrast(blend(factor)));
     let (before, behind) = if draws.bernoulli(0.5) { (contrast, None) } else { (None, contrast) };
     let order = permutation(3, draws);
     let channels = [0, 1, 2].map(|place| u8::try_from(order[place]).expect("below 3"));
@@ -63,7 +64,7 @@ fn photometric_distort(ranges: [[f64; 2]; 4], p: f64, draws: &mut Draws) -> Vec<
     let changes = [
         brightness.map(ColorOp::Brightness),
         before,
-        saturation.map(ColorOp::Saturation),
+        saturation.map(|factor| ColorOp::Saturation(blend(factor))),
         hue.map(ColorOp::Hue),
         behind,
         permute,
@@ -72,6 +73,6 @@ fn photometric_distort(ranges: [[f64; 2]; 4], p: f64, draws: &mut Draws) -> Vec<
 }
 
 #[allow(clippy::cast_possible_truncation, reason = "factors are float32 in torchvision's kernels")]
-fn single(factor: f64) -> f32 {
+pub(super) fn single(factor: f64) -> f32 {
     factor as f32
 }

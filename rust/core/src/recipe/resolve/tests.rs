@@ -111,7 +111,7 @@ fn color_jitter_draws_each_order_and_stays_in_range() {
             .iter()
             .map(|op| match op {
                 ColorOp::Brightness(factor) if (0.5..1.5).contains(factor) => 0,
-                ColorOp::Contrast(factor) if (0.8..1.2).contains(factor) => 1,
+                ColorOp::Contrast(blend) if (0.8..1.2).contains(&blend.image) => 1,
                 ColorOp::Hue(factor) if (-0.1..0.1).contains(factor) => 3,
                 other => panic!("out of range or not asked for: {other:?}"),
             })
