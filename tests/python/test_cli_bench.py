@@ -235,6 +235,7 @@ def test_cold_files_leave_the_page_cache(tmp_path):
         (["--compare", "forebay,forebay"], "--compare"),
         (["--device", "cuda", "--dali-hw-load", "1.5"], "--dali-hw-load"),
         (["--dali-hw-load", "0.5"], "--device cuda"),
+        (["--recipe", "imagenet-randaugment", "--loader", "spdl"], "not by spdl"),
         (["--sweep", "num-workers="], "--sweep"),
         (["--sweep", "num-workers=1,x"], "--sweep"),
         (["--sweep", "seconds=1,2"], "--sweep"),

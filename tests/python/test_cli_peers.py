@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from forebay.cli import main, peers, recipes
-from forebay.cli.pictures import camera_pictures, subsampled_pictures
+from forebay.cli.pictures import camera_pictures, large_pictures, subsampled_pictures
 from images import jpeg, photo, write_list
 
 # Levels of 255 by which a peer's pixels may differ from Pillow's on average, and why.
@@ -85,8 +85,10 @@ def test_flips_and_jitter_are_drawn_for_each_image(monkeypatch, cameras, name, d
     assert torch.isfinite(images).all()
 
 
-@pytest.mark.parametrize("recipe", ["imagenet-train", "imagenet-val"])
+@pytest.mark.parametrize("recipe", ["imagenet-train", "imagenet-val", "imagenet-randaugment"])
 def test_imagenet_recipes_give_batches_of_one_kind(tmp_path, name, device, recipe):
+    if name not in (recipes.RECIPES[recipe].peers or [name]):
+        pytest.skip(f"{name} does not carry out {recipe}")
     images = first_images(name, write_list(tmp_path, 4), recipe, batch_size=4, device=device)
     assert images.shape == (4, 3, 224, 224)
     assert images.dtype == torch.float32
@@ -183,6 +185,17 @@ def test_photos_as_420_keep_their_sizes(tmp_path, monkeypatch):
         with Image.open(file) as photo, Image.open(picture) as opened:
             assert opened.size == photo.size
             assert opened.layer[0][1:3] == (2, 2)
+
+
+def test_large_pictures_are_noisy(tmp_path, monkeypatch):
+    from PIL import Image
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (picture,) = large_pictures(write_list(tmp_path / "photos", 1))
+    with Image.open(picture) as opened:
+        assert opened.size == (4000, 3000)
+        pixels = np.asarray(opened).astype(float)
+    assert 2 < (pixels[:, 1:] - pixels[:, :-1]).std() / 2**0.5 < 8
 
 
 def test_at_most_96_pictures_from_all_over_the_files(monkeypatch):

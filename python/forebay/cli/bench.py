@@ -21,7 +21,6 @@ from .measure import Job
 from .output import Progress, say, say_json, written
 from .peers import PEERS, require
 from .peers.dali import HW_LOAD
-from .pictures import camera_pictures
 from .recipes import RECIPES
 from .report import Row
 from .usage import UsageError, check_int, check_seconds
@@ -38,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--loader", choices=sorted(PEERS), default="forebay")
     which.add_argument("--compare", metavar="A,B,..", help="measure these in turn; one is forebay")
     parser.add_argument("--rounds", type=int, help=f"default: {ROUNDS} of --compare, else 1")
-    parser.add_argument("--batch-size", type=int, help="default: 64; 48 of multicam")
+    parser.add_argument("--batch-size", type=int, help="default: the recipe's, 16 to 64")
     parser.add_argument("--num-workers", type=int, help="default: the usable cores")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of the batches")
     parser.add_argument(
@@ -67,6 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
     check_seconds("--seconds", arguments.seconds)
     option, values = _sweep(arguments)
     recipe = RECIPES[arguments.recipe]
+    others = [name for name in names if recipe.peers and name not in recipe.peers]
+    if recipe.peers and others:
+        raise UsageError(
+            f"--recipe {arguments.recipe} is carried out by {', '.join(recipe.peers)}, not by "
+            f"{', '.join(others)}"
+        )
     job = Job(
         names[0],
         arguments.recipe,
@@ -87,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     require(names)
     files = list_images(arguments.data)
     if recipe.pictures:
-        files = camera_pictures(files)
+        files = recipe.pictures(files)
     job = dataclasses.replace(job, files=files)
     points = [_at(job, option, value) for value in values] or [job]
     jobs = [

@@ -1,4 +1,4 @@
-"""JPEGs made from the photos that ``forebay bench`` is given: six cameras' pictures, and 4:2:0."""
+"""JPEGs made from the photos that ``forebay bench`` is given: of cameras, of 12 MP, and 4:2:0."""
 
 from __future__ import annotations
 
@@ -9,33 +9,52 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from .. import _native, machine
 from .output import Progress
 
 COUNT = 96
+LARGE_COUNT = 64
 
 
 @dataclass(frozen=True)
 class Form:
-    """How a photo is saved, 4:2:0 in any case; ``size`` is width and height, None the photo's."""
+    """How a photo is saved, 4:2:0 in any case; ``size`` is width and height, None the photo's.
+
+    ``noise`` is the standard deviation of what a sensor adds to its pixels, in steps of 255.
+    """
 
     quality: int
     size: tuple[int, int] | None = None
+    noise: float = 0.0
 
     def __str__(self) -> str:
         """Names it in the digest of what pictures are made of."""
         size = "as is" if self.size is None else f"{self.size[0]}x{self.size[1]}"
-        return f"{size} quality {self.quality} 4:2:0"
+        noise = f" noise {self.noise}" if self.noise else ""
+        return f"{size} quality {self.quality} 4:2:0{noise}"
 
 
 CAMERA = Form(93, (1600, 900))
 SUBSAMPLED = Form(92)
+LARGE = Form(92, (4000, 3000), noise=4.0)
 
 
 def camera_pictures(files: list[str]) -> list[str]:
     """JPEGs of 1600x900, quality 93, 4:2:0, from up to 96 of the files, spread over all."""
-    return _kept(files[:: max(1, len(files) // COUNT)][:COUNT], CAMERA)
+    return _kept(_spread(files, COUNT), CAMERA)
+
+
+def large_pictures(files: list[str]) -> list[str]:
+    """JPEGs of 12 megapixels with a sensor's noise, quality 92, 4:2:0, from up to 64 of the files."""
+    return _kept(_spread(files, LARGE_COUNT), LARGE)
+
+
+def _spread(files: list[str], count: int) -> list[str]:
+    return files[:: max(1, len(files) // count)][:count]
 
 
 def subsampled_pictures(files: list[str]) -> list[str]:
@@ -79,8 +98,19 @@ def _make(form: Form, file: str, picture: Path) -> None:
         pixels = photo.convert("RGB")
     if form.size:
         pixels = pixels.resize(form.size)
+    if form.noise:
+        pixels = _noisy(pixels, form.noise)
     pixels.save(unfinished, "JPEG", quality=form.quality, subsampling="4:2:0")
     unfinished.replace(picture)
+
+
+def _noisy(pixels: Any, deviation: float) -> Any:
+    """The same noise on every picture, as it is independent of what is on it."""
+    from PIL import Image
+
+    values = np.asarray(pixels)
+    noise = np.random.default_rng(0).standard_normal(values.shape, np.float32) * deviation
+    return Image.fromarray(np.clip(np.rint(values + noise), 0, 255).astype(np.uint8))
 
 
 def _digest(files: list[str], form: Form) -> str:

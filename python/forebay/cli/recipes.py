@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from .. import transforms as T
+from .pictures import camera_pictures, large_pictures
 
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
@@ -28,8 +30,15 @@ class Recipe:
     bottom: bool = False  # the crop keeps the lowest rows instead; resize gives both sides
     jitter: tuple[float, float, float, float] | None = None
     flip: float = 0.0
+    rand_augment: tuple[int, int] | None = None  # transforms, and their magnitude
     batch_size: int = 64
-    pictures: bool = False  # not of the files themselves but of pictures made from them
+    # Not of the files themselves but of what this makes of them.
+    pictures: Callable[[list[str]], list[str]] | None = None
+
+    @property
+    def peers(self) -> tuple[str, ...] | None:
+        """Who carries it out; None for all."""
+        return ("forebay", "torch-pil", "torch-v2") if self.rand_augment else None
 
     def crop_box(self, height: int, width: int) -> tuple[int, int, int, int]:
         """Top, left, height and width of `crop` in an image that is at least as large."""
@@ -59,6 +68,8 @@ class Recipe:
             steps.append(T.ColorJitter(*self.jitter))
         if self.flip:
             steps.append(T.RandomHorizontalFlip(self.flip))
+        if self.rand_augment:
+            steps.append(T.RandAugment(*self.rand_augment))
         return [*steps, T.Normalize(MEAN, STD)]
 
     def torchvision(self) -> Any:
@@ -89,12 +100,18 @@ class Recipe:
             steps.append(V.ColorJitter(*self.jitter))
         if self.flip:
             steps.append(V.RandomHorizontalFlip(self.flip))
+        if self.rand_augment:
+            steps.append(V.RandAugment(*self.rand_augment))
         return steps
 
 
 RECIPES = {
     "imagenet-train": Recipe(shuffle=True, resized_crop=224, flip=0.5),
     "imagenet-val": Recipe(shuffle=False, resize=256, crop=(224, 224)),
+    "imagenet-randaugment": Recipe(shuffle=True, resized_crop=224, flip=0.5, rand_augment=(2, 9)),
+    "photo-12mp": Recipe(
+        shuffle=True, resized_crop=224, flip=0.5, batch_size=16, pictures=large_pictures
+    ),
     # The cameras of a driving data set. The upper part of their pictures is sky: the rows 204..576
     # are kept.
     "multicam": Recipe(
@@ -105,6 +122,6 @@ RECIPES = {
         jitter=(0.4, 0.4, 0.4, 0.1),
         flip=0.5,
         batch_size=48,
-        pictures=True,
+        pictures=camera_pictures,
     ),
 }
