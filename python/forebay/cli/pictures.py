@@ -49,7 +49,7 @@ def camera_pictures(files: list[str]) -> list[str]:
 
 
 def large_pictures(files: list[str]) -> list[str]:
-    """JPEGs of 12 megapixels with a sensor's noise, quality 92, 4:2:0, from up to 64 of the files."""
+    """JPEGs of 12 MP with a sensor's noise, quality 92, 4:2:0, from up to 64 of the files."""
     return _kept(_spread(files, LARGE_COUNT), LARGE)
 
 
