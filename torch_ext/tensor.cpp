@@ -37,6 +37,7 @@ ScalarType scalar_type(ffi::DType dtype) {
   switch (dtype) {
     case ffi::DType::Bool: return ScalarType::Bool;
     case ffi::DType::UInt8: return ScalarType::Byte;
+    case ffi::DType::UInt16: return ScalarType::UInt16;
     case ffi::DType::Int64: return ScalarType::Long;
     case ffi::DType::Float16: return ScalarType::Half;
     case ffi::DType::BFloat16: return ScalarType::BFloat16;

@@ -12,23 +12,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
+_CHANNELS = {"RGB": 3, "GRAY": 1, "RGB_ALPHA": 4}
 
-def _image(like: Tensor, device: torch.device | None = None) -> Tensor:
+
+def _image(like: Tensor, mode: str, device: torch.device | None = None) -> Tensor:
+    if mode not in _CHANNELS:
+        raise NotImplementedError(
+            f"mode={mode!r} cannot be compiled: channels and dtype depend on the file; use one of "
+            + ", ".join(_CHANNELS)
+        )
     context = torch.library.get_ctx()
     height, width = context.new_dynamic_size(), context.new_dynamic_size()
-    return like.new_empty((3, height, width), dtype=torch.uint8, device=device)
+    return like.new_empty((_CHANNELS[mode], height, width), dtype=torch.uint8, device=device)
 
 
 def _decode_image(encoded: Tensor, mode: str, orientation: str) -> Tensor:
-    del mode, orientation  # of no influence on the shape
-    return _image(encoded)
+    del orientation  # of no influence on the shape
+    return _image(encoded, mode)
 
 
 def _decode_images(
-    encoded: list[Tensor], *options: object, device: torch.device | None = None
+    encoded: list[Tensor], mode: str, *options: object, device: torch.device | None = None
 ) -> tuple[list[Tensor], Tensor]:
     del options
-    images = [_image(item, device) for item in encoded]
+    images = [_image(item, mode, device) for item in encoded]
     return images, encoded[0].new_empty(len(encoded), dtype=torch.bool)
 
 

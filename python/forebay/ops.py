@@ -29,12 +29,15 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from . import _native, cuda, fakes  # noqa: F401  (fakes registers itself)
-from .checks import as_int, check_choice, check_flag, check_int, check_offered
+from .checks import as_int, check_choice, check_flag, check_int
 from .placement import as_device, existing_gpu
 from .transforms.base import INTERPOLATIONS, MAX_SIDE, Interpolation, interpolation_name
 
 __all__ = ["decode_image", "decode_images", "decode_resized_crop", "resized_crop_normalize"]
 
+# Channels; of "UNCHANGED" each file's own.
+_CHANNELS = {"RGB": 3, "GRAY": 1, "RGB_ALPHA": 4}
+_MODES = (*_CHANNELS, "UNCHANGED")
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 _LARGEST = torch.finfo(torch.float32).max  # normalisation is done in float32
 
@@ -51,20 +54,25 @@ def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "appl
     """Decodes one image by its content (JPEG, PNG, WebP, BMP, TIFF, GIF), whatever its name was.
 
     Pixels equal libjpeg-turbo's with the accurate integer DCT and fancy upsampling (PIX-1); those
-    of other formats Pillow's ``convert("RGB")``, of 16 bits the high byte.
+    of other formats Pillow's ``convert``, of 16 bits the high byte.
 
     Args:
         encoded: Tensor ``(n,)`` uint8 on the CPU, the bytes of the file.
-        mode: ``"RGB"``.
+        mode: the channels, by TorchCodec's names. ``"RGB"``: 3. ``"GRAY"``: 1, as Pillow's
+            ``convert("L")``. ``"RGB_ALPHA"``: 4, where a file without alpha has 255.
+            ``"UNCHANGED"``: what the file stores, 1 to 4 channels; uint16 of a PNG of 16 bits, and
+            the indices of a PNG with a palette.
         orientation: ``"apply"`` turns the image upright by its EXIF orientation, ``"ignore"``
             leaves the pixels as stored.
 
     Returns:
-        Tensor ``(3, H, W)`` uint8 on the CPU; values 0..255, RGB, row-major, in memory of its own.
+        Tensor ``(C, H, W)`` uint8 on the CPU; values 0..255, row-major, in memory of its own.
 
     Raises:
         ValueError: the image is truncated, damaged or of an unknown format.
-        NotImplementedError: a kind of image that is not decoded yet, such as 12-bit JPEG.
+        NotImplementedError: a kind of image that is not decoded yet, such as 12-bit JPEG; with
+            ``"RGB_ALPHA"`` and ``"UNCHANGED"`` also WebP, TIFF, BMP and GIF with alpha, with
+            ``"UNCHANGED"`` JPEG and TIFF of four inks and TIFF of 16 bits.
         TypeError: ``encoded`` is not a uint8 tensor of one dimension on the CPU.
 
     Determinism: the same bytes give the same pixels on every machine.
@@ -129,7 +137,7 @@ def decode_images(
 
     Args:
         encoded: N tensors ``(n_i,)`` uint8 on the CPU, the bytes of the files.
-        mode: ``"RGB"``.
+        mode: as of `decode_image`. ``"RGB"`` on a GPU; no ``"UNCHANGED"`` but in a list.
         orientation: ``"apply"`` or ``"ignore"`` the EXIF orientation.
         layout: ``"list"``; ``"nested"``, a nested tensor (``torch.nested``, strided); ``"padded"``,
             all in one tensor as large as the highest and the widest of them.
@@ -167,6 +175,11 @@ def decode_images(
     first with engines half a second.
     """
     check_choice("layout", layout, ("list", "nested", "padded"))
+    if mode == "UNCHANGED" and layout != "list":
+        raise ValueError(
+            f"layout={layout!r} needs images of the same channels; "
+            'mode="UNCHANGED" goes with layout="list"'
+        )
     _check_decoding(mode, orientation)
     check_flag("strict", strict)
     threads, target = _threads(threads), _target(device)
@@ -179,7 +192,7 @@ def decode_images(
     if layout == "nested":
         laid = torch.nested.nested_tensor(images, dtype=torch.uint8, device=target)
     elif layout == "padded":
-        laid = _padded(images, target)
+        laid = _padded(images, _CHANNELS[mode], target)
     return laid if strict else (laid, ok)
 
 
@@ -378,7 +391,7 @@ def resized_crop_normalize(
 
 
 def _check_decoding(mode: object, orientation: object) -> None:
-    check_offered("mode", mode, "RGB", ())
+    check_choice("mode", mode, _MODES)
     check_choice("orientation", orientation, ("apply", "ignore"))
 
 
@@ -470,12 +483,12 @@ def _threads(threads: int) -> int:
     return threads
 
 
-def _padded(images: list[Tensor], device: torch.device) -> tuple[Tensor, Tensor]:
+def _padded(images: list[Tensor], channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
     sizes = torch.tensor(
         [image.shape[1:] for image in images], dtype=torch.int64, device="cpu"
     ).reshape(-1, 2)
     height, width = sizes.amax(0).tolist() if images else (0, 0)
-    batch = torch.zeros((len(images), 3, height, width), dtype=torch.uint8, device=device)
+    batch = torch.zeros((len(images), channels, height, width), dtype=torch.uint8, device=device)
     for place, image in enumerate(images):
         batch[place, :, : image.shape[1], : image.shape[2]] = image
     return batch, sizes

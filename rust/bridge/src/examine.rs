@@ -49,12 +49,7 @@ pub(crate) fn examine_file(path: &[u8], max_pixels: u64) -> Result<String, Error
 fn examine(path: &Path, limits: &Limits) -> Result<Report, Fault> {
     let bytes = read_file(path)?;
     let meta = probe(&bytes, limits)?;
-    let options = Options {
-        layout: Layout::ChannelsLast,
-        apply_orientation: false,
-        to_end: true,
-        ..Options::default()
-    };
+    let options = Options { layout: Layout::ChannelsLast, apply_orientation: false, to_end: true };
     let size = decoded_size(&meta, &options);
     let mut pixels = crate::ops::zeros(1, 3, size, 1)
         .map_err(|error| Fault::new(forebay_core::ports::Stage::Decode, error))?;

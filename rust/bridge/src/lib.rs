@@ -37,6 +37,7 @@ mod ffi {
     enum DType {
         Bool,
         UInt8,
+        UInt16,
         Int64,
         Float16,
         BFloat16,

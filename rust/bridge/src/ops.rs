@@ -12,7 +12,9 @@ use crate::tensors::{self, Poll};
 use crop::Crops;
 use cxx::UniquePtr;
 use device::Target;
-use forebay_codec::{Mode, Options, Pixels, decode_into, decoded_size, probe, render_into};
+use forebay_codec::{
+    CHANNELS, Mode, Options, Pixels, decode_as, decode_into, decoded_size, probe, render_into,
+};
 use forebay_core::recipe::whole;
 use forebay_core::{
     DType as Core, ErrorKind, Format, ImageMeta, Layout, Limits, Normalize, Orientation, Size,
@@ -38,7 +40,12 @@ fn thread_count(threads: u64) -> usize {
 pub(crate) fn parse_mode(mode: &str) -> Result<Mode, Error> {
     match mode {
         "RGB" => Ok(Mode::Rgb),
-        other => Err(invalid(format!("mode must be \"RGB\", got {other:?}"))),
+        "GRAY" => Ok(Mode::Gray),
+        "RGB_ALPHA" => Ok(Mode::RgbAlpha),
+        "UNCHANGED" => Ok(Mode::Unchanged),
+        other => Err(invalid(format!(
+            "mode must be \"RGB\", \"GRAY\", \"RGB_ALPHA\" or \"UNCHANGED\", got {other:?}"
+        ))),
     }
 }
 
@@ -52,16 +59,29 @@ pub(crate) fn parse_orientation(orientation: &str) -> Result<bool, Error> {
     }
 }
 
-/// One image as `(3, H, W)` uint8.
-pub(crate) fn decode(encoded: &[u8], options: Options) -> Result<TensorOut, Error> {
+/// One image as `(C, H, W)`, uint8 or, where a file's depth is kept, uint16.
+pub(crate) fn decode(
+    encoded: &[u8],
+    mode: Mode,
+    apply_orientation: bool,
+) -> Result<TensorOut, Error> {
     let limits = Limits::default();
     let meta = probe(encoded, &limits)?;
+    let tensor = |pixels, dtype, channels: u8, size: Size| {
+        let sizes = [u32::from(channels), size.height, size.width];
+        tensors::from_bytes(pixels, dtype, sizes.map(i64::from).to_vec())
+    };
+    if mode != Mode::Rgb {
+        let image = decode_as(encoded, &meta, mode, apply_orientation, &limits)?;
+        let dtype = if image.wide { DType::UInt16 } else { DType::UInt8 };
+        return Ok(tensor(image.pixels, dtype, image.channels, image.size));
+    }
+    // Nobody sees the warnings, and a Loader does not look behind its crop (ERR-2).
+    let options = Options { layout: Layout::Contiguous, apply_orientation, to_end: false };
     let size = decoded_size(&meta, &options);
-    let channels = options.mode.channels();
-    let mut pixels = zeros(1, usize::from(channels), size, 1)?;
+    let mut pixels = zeros(1, usize::from(CHANNELS), size, 1)?;
     decode_into(encoded, &meta, &options, &limits, &mut pixels)?;
-    let sizes = [u32::from(channels), size.height, size.width];
-    Ok(tensors::from_bytes(pixels, DType::UInt8, sizes.map(i64::from).to_vec()))
+    Ok(tensor(pixels, DType::UInt8, CHANNELS, size))
 }
 
 /// Zeros for `count` images.
@@ -159,18 +179,16 @@ pub(crate) fn decode_images(
     threads: u64,
     device: UniquePtr<DeviceAllocator>,
 ) -> Result<Poll, Error> {
-    let options = Options {
-        mode: parse_mode(mode)?,
-        layout: Layout::Contiguous,
-        apply_orientation: parse_orientation(orientation)?,
-        // Nobody sees the warnings, and a Loader does not look behind its crop (ERR-2).
-        to_end: false,
-    };
+    let (mode, apply_orientation) = (parse_mode(mode)?, parse_orientation(orientation)?);
     if !device.is_null() {
+        if mode != Mode::Rgb {
+            let what = "mode must be \"RGB\" on a GPU".to_owned();
+            return Err(Error::new(ErrorKind::Unsupported, what));
+        }
         let target = Target::open(device, "decode_images")?;
         let (threads, outcomes) = (thread_count(threads), Outcomes::new());
         let images = wave::planned(encoded, threads, &outcomes, |_, meta| {
-            let orientation = orientation_of(meta, options.apply_orientation);
+            let orientation = orientation_of(meta, apply_orientation);
             Ok(whole(meta.size, orientation, raw_write()))
         })?;
         let items = encoded.len();
@@ -181,13 +199,17 @@ pub(crate) fn decode_images(
     let slots: Vec<Mutex<Option<TensorOut>>> = encoded.iter().map(|_| Mutex::new(None)).collect();
     let outcomes = Outcomes::new();
     for_each(thread_count(threads), (0..encoded.len()).collect(), |item: usize| {
-        let image = decode(encoded[item].bytes, options).map(|image| {
+        let image = decode(encoded[item].bytes, mode, apply_orientation).map(|image| {
             *slots[item].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(image);
         });
         outcomes.note(item, image);
     })?;
     let ok = outcomes.ok(encoded.len(), strict)?;
-    let channels = i64::from(options.mode.channels());
+    let channels = match mode {
+        Mode::Gray => 1,
+        Mode::RgbAlpha => 4,
+        Mode::Rgb | Mode::Unchanged => i64::from(CHANNELS),
+    };
     let missing = || tensors::from_bytes(Vec::new(), DType::UInt8, vec![channels, 0, 0]);
     let image = |slot: Mutex<Option<TensorOut>>| {
         let slot = slot.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);

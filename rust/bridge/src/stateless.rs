@@ -4,7 +4,7 @@ use crate::ffi::TensorOut;
 use crate::guard::Error;
 use crate::ops;
 use crate::pipeline::to_json;
-use forebay_codec::{Level, Options};
+use forebay_codec::Level;
 use forebay_core::ErrorKind;
 use forebay_core::ports::Fault;
 use forebay_cuda::find::Places;
@@ -19,7 +19,7 @@ pub(crate) fn decode_image(
     orientation: &str,
 ) -> Result<TensorOut, Error> {
     let (mode, apply_orientation) = (ops::parse_mode(mode)?, ops::parse_orientation(orientation)?);
-    ops::decode(encoded, Options { mode, apply_orientation, ..Options::default() })
+    ops::decode(encoded, mode, apply_orientation)
 }
 
 pub(crate) fn system_info() -> Result<String, Error> {

@@ -8,28 +8,21 @@ use forebay_core::recipe::whole;
 use forebay_core::{DType, ImageMeta, ImagePlan, Layout, Limits, Orientation, Region, Size, Write};
 
 /// Which channels come out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Three, as Pillow's `convert("RGB")`.
-    #[default]
     Rgb,
+    /// One, as Pillow's `convert("L")`.
+    Gray,
+    /// Four, as Pillow's `convert("RGBA")`: where the file has no alpha it is 255.
+    RgbAlpha,
+    /// As many as the file stores, in its depth; of a PNG's palette the indices.
+    Unchanged,
 }
 
-impl Mode {
-    /// Channels per pixel.
-    pub fn channels(self) -> u8 {
-        match self {
-            Self::Rgb => 3,
-        }
-    }
-}
-
-/// How a whole image is decoded.
+/// How a whole image is decoded to RGB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Channels of the result.
-    pub mode: Mode,
     /// Memory order of the result.
     pub layout: Layout,
     /// Make the pixels upright by the EXIF orientation.
@@ -41,9 +34,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { mode: Mode::Rgb, layout: Layout::Contiguous, apply_orientation: true, to_end: false }
+        Self { layout: Layout::Contiguous, apply_orientation: true, to_end: false }
     }
 }
+
+/// Of the pixels that [`decode_into`] writes.
+pub const CHANNELS: u8 = 3;
 
 /// Size of what [`decode_into`] writes.
 pub fn decoded_size(meta: &ImageMeta, options: &Options) -> Size {
@@ -77,7 +73,7 @@ pub fn decode_into(
     limits: &Limits,
     out: &mut [u8],
 ) -> Result<u32, Error> {
-    let channels = options.mode.channels();
+    let channels = CHANNELS;
     let size = decoded_size(meta, options);
     if size.pixels() * u64::from(channels) != out.len() as u64 {
         let got = out.len();

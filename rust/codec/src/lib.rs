@@ -6,6 +6,7 @@
 //! pure functions of their inputs and start no threads.
 
 mod backend;
+mod channels;
 mod decode;
 mod decoder;
 mod error;
@@ -17,8 +18,9 @@ pub mod simd;
 mod whole;
 
 pub use backend::CpuBackend;
+pub use channels::{Image, decode_as};
 pub use decode::{
-    Mode, Options, Pixels, decode_into, decode_region_into, decoded_size, render_into,
+    CHANNELS, Mode, Options, Pixels, decode_into, decode_region_into, decoded_size, render_into,
 };
 pub use decoder::PixelDecoder;
 pub use error::Error;

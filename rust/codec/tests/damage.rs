@@ -32,12 +32,7 @@ fn encodings() -> Vec<(&'static str, Encoding)> {
 
 /// Warnings of a decode that goes on to the end of the file.
 fn warnings(bytes: &[u8]) -> Result<u32, Error> {
-    let options = Options {
-        layout: Layout::ChannelsLast,
-        apply_orientation: false,
-        to_end: true,
-        ..Options::default()
-    };
+    let options = Options { layout: Layout::ChannelsLast, apply_orientation: false, to_end: true };
     let limits = Limits::default();
     let meta = probe(bytes, &limits)?;
     let mut out = vec![0; 3 * decoded_size(&meta, &options).pixels() as usize];

@@ -56,6 +56,31 @@ pub(crate) fn decode(
     })
 }
 
+/// All pixels as a file stores them, interleaved.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) channels: u8,
+    /// 16 bits a sample, in the machine's byte order; else 8.
+    pub(crate) wide: bool,
+    pub(crate) pixels: Vec<u8>,
+}
+
+/// A PNG as it is stored, a palette's indices among it, or as RGB with alpha.
+pub(crate) fn png_stored(
+    bytes: &[u8],
+    meta: &ImageMeta,
+    with_alpha: bool,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<Stored, Error> {
+    guarded(Format::Png, || png::stored(bytes, meta, with_alpha, limits, stop))
+}
+
+/// Whether a TIFF's first page has 16 bits a sample.
+pub(crate) fn is_wide_tiff(bytes: &[u8]) -> Result<bool, Error> {
+    guarded(Format::Tiff, || Ok(tiff::open(bytes, &Stop::default())?.depth > 8))
+}
+
 /// Runs a crate's decoder on a file that may be hostile. Nothing of it outlives a panic.
 pub(crate) fn guarded<T>(
     format: Format,

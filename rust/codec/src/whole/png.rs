@@ -5,7 +5,7 @@
 //! files are accepted.
 
 use super::reader::{STOPPED, Stoppable};
-use super::{Channels, grey_scale, rgb_palette, sample};
+use super::{Channels, Stored, grey_scale, rgb_palette, sample};
 use crate::Error;
 use forebay_core::ports::Stop;
 use forebay_core::{ImageMeta, Limits};
@@ -15,14 +15,23 @@ use png::{ColorType, DecodingError, Transformations};
 /// byte they are black, since the `png` crate merges interlaced passes into zeros.
 const MISSING: u8 = 128;
 
-/// All pixels, interleaved.
-pub(super) fn decode(
+/// Rows as the crate gives them, and what they are made of.
+struct Rows {
+    packed: Vec<u8>,
+    /// Bytes of a row.
+    line: usize,
+    colour: ColorType,
+    depth: usize,
+    palette: [[u8; 3]; 256],
+}
+
+fn read(
     bytes: &[u8],
     meta: &ImageMeta,
-    channels: Channels,
+    transformations: Transformations,
     limits: &Limits,
     stop: &Stop,
-) -> Result<Vec<u8>, Error> {
+) -> Result<Rows, Error> {
     let pixels = usize::try_from(meta.size.pixels())
         .ok()
         .filter(|pixels| pixels.checked_mul(4).is_some())
@@ -34,7 +43,7 @@ pub(super) fn decode(
     let mut decoder = png::Decoder::new_with_options(Stoppable::new(bytes, stop), options);
     // The size has passed `Limits::max_pixels`; rows and chunks are small beside the image.
     decoder.set_limits(png::Limits { bytes: (64 << 20) + 8 * pixels });
-    decoder.set_transformations(Transformations::STRIP_16);
+    decoder.set_transformations(transformations);
     let mut reader = decoder.read_info().map_err(|error| convert(&error))?;
     let info = reader.info();
     if (info.width, info.height) != (meta.size.width, meta.size.height) {
@@ -43,17 +52,74 @@ pub(super) fn decode(
     let palette = rgb_palette(info.palette.as_deref());
     let (colour, depth) = reader.output_color_type();
     let depth = depth as usize;
-    let width = meta.size.width as usize;
     let line = reader
         .output_line_size(meta.size.width)
         .ok_or_else(|| Error::Memory { what: "a PNG row".to_owned() })?;
-    let missing = if depth == 8 { MISSING } else { 0 };
+    let missing = if depth >= 8 { MISSING } else { 0 };
     let rows = line * meta.size.height as usize;
     let mut packed = Error::filled(missing, rows, "a PNG")?;
     match reader.next_frame(&mut packed) {
         Err(error) if !(limits.accept_truncated && is_eof(&error)) => return Err(convert(&error)),
         _ => {}
     }
+    Ok(Rows { packed, line, colour, depth, palette })
+}
+
+/// As stored, or as RGB with alpha.
+pub(super) fn stored(
+    bytes: &[u8],
+    meta: &ImageMeta,
+    with_alpha: bool,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<Stored, Error> {
+    let transformations = if with_alpha {
+        Transformations::STRIP_16 | Transformations::EXPAND | Transformations::ALPHA
+    } else {
+        Transformations::IDENTITY
+    };
+    let Rows { mut packed, line, colour, depth, .. } =
+        read(bytes, meta, transformations, limits, stop)?;
+    let samples = colour.samples();
+    let channels = u8::try_from(samples).expect("at most 4");
+    if with_alpha && samples == 2 {
+        let mut pixels = Error::filled(0, 2 * packed.len(), "a PNG's pixels")?;
+        let pairs = packed.as_chunks::<2>().0;
+        for (out, &[grey, alpha]) in pixels.as_chunks_mut::<4>().0.iter_mut().zip(pairs) {
+            *out = [grey, grey, grey, alpha];
+        }
+        return Ok(Stored { channels: 4, wide: false, pixels });
+    }
+    if depth == 16 {
+        for sample in packed.as_chunks_mut::<2>().0 {
+            *sample = u16::from_be_bytes(*sample).to_ne_bytes();
+        }
+    } else if depth < 8 {
+        let width = meta.size.width as usize;
+        let scale = if colour == ColorType::Indexed { 1 } else { grey_scale(depth) };
+        let mut pixels = Error::filled(0, width * meta.size.height as usize, "a PNG's pixels")?;
+        for (packed, out) in packed.chunks_exact(line).zip(pixels.chunks_exact_mut(width)) {
+            for (column, out) in out.iter_mut().enumerate() {
+                *out = sample(packed, column, depth) * scale;
+            }
+        }
+        packed = pixels;
+    }
+    Ok(Stored { channels, wide: depth == 16, pixels: packed })
+}
+
+/// All pixels, interleaved.
+pub(super) fn decode(
+    bytes: &[u8],
+    meta: &ImageMeta,
+    channels: Channels,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<Vec<u8>, Error> {
+    let Rows { packed, line, colour, depth, palette } =
+        read(bytes, meta, Transformations::STRIP_16, limits, stop)?;
+    let width = meta.size.width as usize;
+    let pixels = width * meta.size.height as usize;
     let mut out = Error::filled(0, pixels * channels.count(), "a PNG's pixels")?;
     for (packed, out) in
         packed.chunks_exact(line).zip(out.chunks_exact_mut(width * channels.count()))

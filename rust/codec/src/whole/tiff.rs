@@ -45,7 +45,7 @@ pub(crate) struct Opened<'a> {
     colour: Colour,
     /// Samples of a pixel that the crate gives, unless they are planar.
     samples: usize,
-    depth: u8,
+    pub(crate) depth: u8,
     planar: bool,
     /// Strips are tiles of the image's width.
     tile: Size,

@@ -1,0 +1,131 @@
+//! Whole images in the channels that are asked for: grey, with alpha, or as the file stores them.
+//!
+//! Invariant: what a mode would have to guess is refused by name.
+
+use crate::decode::{Options, decode_into};
+use crate::probe::transparent;
+use crate::whole::{self, Stored};
+use crate::{Error, Mode};
+use forebay_core::ports::Stop;
+use forebay_core::{Format, ImageMeta, Layout, Limits, Orientation, Size};
+
+/// A whole image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Upright, if the orientation was applied.
+    pub size: Size,
+    /// Planes of `pixels`.
+    pub channels: u8,
+    /// Samples have 16 bits, in the machine's byte order; else 8.
+    pub wide: bool,
+    /// Plane by plane, row by row.
+    pub pixels: Vec<u8>,
+}
+
+/// Decodes the image that [`crate::probe`] described.
+///
+/// # Errors
+/// The image is damaged, truncated or of a kind that is not decoded, or not in this mode.
+///
+/// ```
+/// use forebay_codec::{Mode, decode_as, probe};
+/// use forebay_core::Limits;
+///
+/// # fn classes(bytes: &[u8]) -> Result<Vec<u8>, forebay_codec::Error> {
+/// let limits = Limits::default();
+/// let mask = decode_as(bytes, &probe(bytes, &limits)?, Mode::Unchanged, false, &limits)?;
+/// assert_eq!(mask.channels, 1, "indices of a palette");
+/// # Ok(mask.pixels)
+/// # }
+/// ```
+pub fn decode_as(
+    bytes: &[u8],
+    meta: &ImageMeta,
+    mode: Mode,
+    apply_orientation: bool,
+    limits: &Limits,
+) -> Result<Image, Error> {
+    let rgb = || rgb(bytes, meta, limits);
+    let stored = match mode {
+        Mode::Rgb => rgb()?,
+        Mode::Gray => gray(&rgb()?)?,
+        Mode::RgbAlpha | Mode::Unchanged if meta.format == Format::Png => {
+            let with_alpha = mode == Mode::RgbAlpha;
+            whole::png_stored(bytes, meta, with_alpha, limits, &Stop::default())?
+        }
+        Mode::RgbAlpha | Mode::Unchanged if transparent(bytes, meta) => {
+            let name = meta.format.name();
+            return Err(Error::unsupported(format!("{name} with alpha, but as RGB or GRAY")));
+        }
+        Mode::RgbAlpha => opaque(&rgb()?)?,
+        Mode::Unchanged => match (meta.format, meta.components) {
+            (Format::Tiff, _) if whole::is_wide_tiff(bytes)? => {
+                let what = "TIFF of 16 bits, but as RGB, RGB_ALPHA or GRAY";
+                return Err(Error::unsupported(what.to_owned()));
+            }
+            (_, 1) => gray(&rgb()?)?,
+            (_, 3) => rgb()?,
+            (format, _) => {
+                let name = format.name();
+                let what = format!("{name} of four inks, but as RGB, RGB_ALPHA or GRAY");
+                return Err(Error::unsupported(what));
+            }
+        },
+    };
+    let orientation = if apply_orientation { meta.orientation } else { Orientation::default() };
+    planar(&stored, meta.size, orientation)
+}
+
+/// As stored, upright or not.
+fn rgb(bytes: &[u8], meta: &ImageMeta, limits: &Limits) -> Result<Stored, Error> {
+    let options =
+        Options { layout: Layout::ChannelsLast, apply_orientation: false, ..Options::default() };
+    let pixels = usize::try_from(3 * meta.size.pixels()).unwrap_or(usize::MAX);
+    let mut pixels = Error::filled(0, pixels, "an image")?;
+    decode_into(bytes, meta, &options, limits, &mut pixels)?;
+    Ok(Stored { channels: 3, wide: false, pixels })
+}
+
+/// Pillow's `convert("L")`: ITU-R 601-2 luma in 16 fractional bits, half up.
+fn gray(rgb: &Stored) -> Result<Stored, Error> {
+    let mut pixels = Error::filled(0, rgb.pixels.len() / 3, "an image")?;
+    for (gray, [red, green, blue]) in pixels.iter_mut().zip(rgb.pixels.as_chunks().0) {
+        let sum = 19_595 * u32::from(*red) + 38_470 * u32::from(*green) + 7_471 * u32::from(*blue);
+        *gray = ((sum + 0x8000) >> 16).to_le_bytes()[0];
+    }
+    Ok(Stored { channels: 1, wide: false, pixels })
+}
+
+fn opaque(rgb: &Stored) -> Result<Stored, Error> {
+    let mut pixels = Error::filled(u8::MAX, rgb.pixels.len() / 3 * 4, "an image")?;
+    for (with, without) in
+        pixels.as_chunks_mut::<4>().0.iter_mut().zip(rgb.pixels.as_chunks::<3>().0)
+    {
+        with[..3].copy_from_slice(without);
+    }
+    Ok(Stored { channels: 4, wide: false, pixels })
+}
+
+/// Planes of upright pixels.
+fn planar(stored: &Stored, size: Size, orientation: Orientation) -> Result<Image, Error> {
+    let (channels, width) = (usize::from(stored.channels), size.width as usize);
+    let bytes = if stored.wide { 2 } else { 1 };
+    let upright = orientation.upright(size);
+    let Orientation { transpose, flip_x, flip_y } = orientation;
+    let place = |at: u32, len: u32, flips: bool| if flips { len - 1 - at } else { at } as usize;
+    let mut pixels = Error::filled(0, stored.pixels.len(), "an image")?;
+    let mut out = pixels.chunks_exact_mut(bytes);
+    for channel in 0..channels {
+        for y in 0..upright.height {
+            let y = place(y, upright.height, flip_y);
+            for x in 0..upright.width {
+                let x = place(x, upright.width, flip_x);
+                let (column, row) = if transpose { (y, x) } else { (x, y) };
+                let from = ((row * width + column) * channels + channel) * bytes;
+                let out = out.next().expect("as many as are stored");
+                out.copy_from_slice(&stored.pixels[from..from + bytes]);
+            }
+        }
+    }
+    Ok(Image { size: upright, channels: stored.channels, wide: stored.wide, pixels })
+}
