@@ -209,3 +209,48 @@ fn sizes_are_followed_through_lists() {
     let Step::Crop { x, y, size, .. } = steps[2] else { panic!("{steps:?}") };
     assert_eq!((x, y, size), (5, 5, Size { width: 80, height: 80 }), "of 90 by 90");
 }
+
+#[test]
+fn amounts_are_drawn_uniformly() {
+    type Amount = (fn(&warp::Affine) -> f64, [f64; 2]);
+    // Kolmogorov's bound for p = 0.01.
+    let bound = 1.628 / 100_000_f64.sqrt();
+    let image = Size { width: 400_000, height: 300_000 };
+    let affine = |position| {
+        let (degrees, scale) = ([-30.0, 50.0], Some([0.5, 2.0]));
+        let (translate, shear) = (Some([0.25, 0.5]), Some([-10.0, 20.0, 5.0, 6.0]));
+        let draws = &mut draws(position);
+        warp::random_affine(image, degrees, translate, scale, shear, None, draws)
+    };
+    let drawn: Vec<warp::Affine> = (0..100_000).map(affine).collect();
+    let amounts: [Amount; 6] = [
+        (|affine| affine.angle, [-30.0, 50.0]),
+        (|affine| affine.translate[0], [-1e5, 1e5]),
+        (|affine| affine.translate[1], [-1.5e5, 1.5e5]),
+        (|affine| affine.scale, [0.5, 2.0]),
+        (|affine| affine.shear[0], [-10.0, 20.0]),
+        (|affine| affine.shear[1], [5.0, 6.0]),
+    ];
+    for (place, (amount, [low, high])) in amounts.into_iter().enumerate() {
+        let sample = drawn.iter().map(amount).collect();
+        let distance = kolmogorov(sample, |x| ((x - low) / (high - low)).clamp(0.0, 1.0));
+        assert!(distance < bound, "amount {place}: {distance}");
+    }
+    let ranges = [Some([0.5, 1.5]), None, None, None];
+    let factor = |position| match color::color_jitter(ranges, &mut draws(position))[..] {
+        [ColorOp::Brightness(factor)] => f64::from(factor),
+        ref other => panic!("{other:?}"),
+    };
+    let distance = kolmogorov((0..100_000).map(factor).collect(), |x| x - 0.5);
+    assert!(distance < bound, "brightness: {distance}");
+    let mut areas = Vec::new();
+    for position in 0..100_000 {
+        // Of a square image all of these fit, so that no try is rejected.
+        let (scale, ratio) = ([0.02, 0.12], [0.3, 3.3]);
+        let square = Size { width: 50_000, height: 50_000 };
+        let region = geometry::erased(square, scale, ratio, &mut draws(position)).unwrap();
+        areas.push(region.size().pixels() as f64 / square.pixels() as f64);
+    }
+    let distance = kolmogorov(areas, |x| ((x - 0.02) / 0.1).clamp(0.0, 1.0));
+    assert!(distance < bound, "erased area: {distance}");
+}
