@@ -56,6 +56,9 @@ FB_DEVICE FbRgb fb_bilinear(const fb_gather& gather, FbPlace place, Pixel pixel)
   const float top = floorf(place.y);
   const float across = place.x - left;
   const float down = place.y - top;
+  if (!(across >= 0.0f && down >= 0.0f)) {
+    return {0, 0, 0};  // no numbers: beyond the horizon of a tilt
+  }
   float red = 0.0f;
   float green = 0.0f;
   float blue = 0.0f;

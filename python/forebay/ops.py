@@ -72,7 +72,7 @@ def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "appl
         ValueError: the image is truncated, damaged or of an unknown format.
         NotImplementedError: a kind of image that is not decoded yet, such as 12-bit JPEG; with
             ``"RGB_ALPHA"`` and ``"UNCHANGED"`` also WebP, TIFF, BMP and GIF with alpha, with
-            ``"UNCHANGED"`` JPEG and TIFF of four inks and TIFF of 16 bits.
+            ``"UNCHANGED"`` JPEG and TIFF of four inks, TIFF of 16 bits, palettes of BMP and GIF.
         TypeError: ``encoded`` is not a uint8 tensor of one dimension on the CPU.
 
     Determinism: the same bytes give the same pixels on every machine.

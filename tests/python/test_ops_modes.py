@@ -116,7 +116,11 @@ def test_other_formats_refuse_what_they_would_lose(kind):
     for mode in MODES:
         pixels = Image.open(io.BytesIO(plain)).convert("RGB").convert(MODES[mode])
         assert torch.equal(decode(plain, mode), planes(pixels))
-    assert torch.equal(decode(plain, "UNCHANGED"), decode(plain, "RGB"))
+    if kind == "GIF":
+        with pytest.raises(NotImplementedError, match="GIF with a palette"):
+            decode(plain, "UNCHANGED")
+    else:
+        assert torch.equal(decode(plain, "UNCHANGED"), decode(plain, "RGB"))
     if kind == "BMP":
         return  # Pillow writes none with alpha
     image.putalpha(Image.fromarray(photo(20, 30, 3)).convert("L").point(lambda v: 255 * (v > 99)))
@@ -125,6 +129,17 @@ def test_other_formats_refuse_what_they_would_lose(kind):
         with pytest.raises(NotImplementedError, match="with alpha"):
             decode(data, mode)
     assert decode(data, "GRAY").shape == (1, 20, 30)
+
+
+def test_a_bmp_with_a_palette_is_refused_as_it_is():
+    for image in (
+        Image.fromarray(photo(20, 30)).quantize(64),
+        Image.fromarray(photo(20, 30)[..., 0]),
+    ):
+        data = saved(image, "BMP")
+        with pytest.raises(NotImplementedError, match="BMP with a palette"):
+            decode(data, "UNCHANGED")
+        assert decode(data, "RGB").shape == (3, 20, 30)
 
 
 def test_a_tiff_of_16_bits_is_refused_as_it_is():

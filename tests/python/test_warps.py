@@ -131,6 +131,29 @@ def test_perspective_is_exact(load, fill, interpolation):
     assert len({image.numpy().tobytes() for image in got}) > 30
 
 
+@pytest.mark.parametrize("fill", FILLS)
+def test_tilts_beyond_the_horizon_are_torchvisions(load, fill):
+    """Corners anywhere in a tiny image: some of its pixels lie nowhere at all."""
+    got, pixels = load([T.RandomPerspective(1, 1, fill=fill)], [(3, 3)], copies=200)
+    possible = {framed(pixels[0]).numpy().tobytes()}  # corners that fall together
+    corners = [[0, 0], [2, 0], [2, 2], [0, 2]]
+    for moves in itertools.product([0, 1], repeat=8):
+        ends = [
+            [abs(x - moves[2 * i]), abs(y - moves[2 * i + 1])] for i, (x, y) in enumerate(corners)
+        ]
+        try:
+            made = F.perspective(pixels[0], corners, ends, mode("bilinear"), fill)
+        except RuntimeError:
+            continue
+        possible.add(framed(made).numpy().tobytes())
+    assert all(image.numpy().tobytes() in possible for image in got)
+
+
+def test_a_turn_makes_no_more_pixels_than_an_image_may_have(load):
+    with pytest.raises(forebay.SampleError, match=r"RandomRotation makes 2.*pixels"):
+        load([T.RandomRotation((45, 45), expand=True)], [(1, 40_000)])
+
+
 @pytest.mark.parametrize("factor", [0, 0.3, 1, 1.7, 6])
 def test_sharpness_is_exact(load, factor):
     got, pixels = load([T.RandomAdjustSharpness(factor, 1)])

@@ -156,6 +156,10 @@ def warping(owner: Transform, interpolation: object, fill: object) -> dict[str, 
         raise owner._wrong("interpolation", interpolation, " or ".join(_OFFERED))
     if fill is None:
         return {"interpolation": name, "fill": None}
+    if isinstance(fill, dict):
+        raise NotImplementedError(
+            f"{type(owner).__name__}: fill={fill!r} is not offered; use one value, or one a channel"
+        )
     values = per_channel(owner, "fill", fill)
     if not all(0 <= value <= 255 and value == int(value) for value in values):
         raise owner._wrong("fill", fill, "None, or whole numbers in 0..255, one or one per channel")

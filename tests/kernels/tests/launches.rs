@@ -13,7 +13,7 @@ use forebay_cuda::pack::{ALIGN, Kernel, Packed, Plane, RenderItem, Source, pack}
 const SIZE: Size = Size { width: 8, height: 6 };
 const ADDRESS: u64 = 0x7000_0000;
 /// Bytes of a job's descriptor.
-const JOB: usize = 336;
+const JOB: usize = 344;
 
 fn plan() -> ImagePlan {
     copy_plan(Region::whole(SIZE))

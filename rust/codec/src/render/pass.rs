@@ -17,6 +17,11 @@ const STOP_ROWS: usize = 16;
 /// A stream of rows; each slice begins with the row's pixels and may go on behind them.
 pub(super) trait Rows {
     fn next_row(&mut self) -> Result<&[u8], Error>;
+
+    /// Goes on without the next row's pixels.
+    fn skip_row(&mut self) -> Result<(), Error> {
+        self.next_row().map(|_| ())
+    }
 }
 
 /// Takes output row `y`, over the whole width.
@@ -79,9 +84,11 @@ impl PassBuffers {
             }
             let (start, end) = span(&pass.y, i as usize);
             while read < end {
-                let source = rows.next_row()?;
                 // Rows before `start` are not needed by this output, nor by any later one.
-                if read >= start {
+                if read < start {
+                    rows.skip_row()?;
+                } else {
+                    let source = rows.next_row()?;
                     horizontal::resample::<C>(work.level, source, columns, ring.row_mut(read));
                 }
                 read += 1;

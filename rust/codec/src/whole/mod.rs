@@ -76,6 +76,13 @@ pub(crate) fn png_stored(
     guarded(Format::Png, || png::stored(bytes, meta, with_alpha, limits, stop))
 }
 
+/// Whether a GIF's or BMP's pixels are numbers of a palette.
+pub(crate) fn has_palette(bytes: &[u8], format: Format) -> bool {
+    // Bits a pixel stand in either of a BMP's two headers, by its length.
+    let old = bytes.get(14) == Some(&12);
+    format == Format::Gif || bytes.get(if old { 24 } else { 28 }).is_some_and(|&bits| bits <= 8)
+}
+
 /// Whether a TIFF's first page has 16 bits a sample.
 pub(crate) fn is_wide_tiff(bytes: &[u8]) -> Result<bool, Error> {
     guarded(Format::Tiff, || Ok(tiff::open(bytes, &Stop::default())?.depth > 8))

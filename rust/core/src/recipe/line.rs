@@ -275,7 +275,7 @@ fn position(scaled: i64) -> usize {
 
 impl Axis {
     /// The input positions that the axis reads: first, and one past the last; position 0 if none.
-    pub(super) fn extent(&self) -> (u32, u32) {
+    pub fn extent(&self) -> (u32, u32) {
         let extent = match &self.taps {
             Taps::Copy(sources) => {
                 sources.iter().min().zip(sources.iter().max()).map(|(a, b)| (*a, b + 1))

@@ -15,6 +15,6 @@ pub(super) fn warp<const C: usize>(
 }
 
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn sharpen<const C: usize>(blur: f32, input: Whole<'_>, y: u32, row: &mut [u8]) {
-    scalar::sharpen::<C>(blur, input, y, row);
+pub(super) fn sharpen<const C: usize>(blur: f32, input: Whole<'_>, at: [u32; 2], row: &mut [u8]) {
+    scalar::sharpen::<C>(blur, input, at, row);
 }

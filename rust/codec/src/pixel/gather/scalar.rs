@@ -49,7 +49,8 @@ fn locate(warp: &Warp, input: Whole<'_>, y: u32, places: &mut Places) {
     let half = [input.size.width, input.size.height].map(|side| side as f32 / 2.0);
     let down = y as f32 + top;
     let unnormalized = |grid: f32, half: f32| (grid + 1.0).mul_add(half, -0.5);
-    for (column, (x, y)) in places.across.iter_mut().zip(&mut places.down).enumerate() {
+    let columns = (places.first..).zip(places.across.iter_mut().zip(&mut places.down));
+    for (column, (x, y)) in columns {
         let across = column as f32 + left;
         let [mut grid_x, mut grid_y] =
             [to_across, to_down].map(|[a, b, c]| across * a + down * b + c);
@@ -74,6 +75,10 @@ fn pixel_at<const C: usize>(input: Whole<'_>, x: f32, y: f32) -> Option<&[u8; C]
 fn bilinear<const C: usize>(warp: &Warp, input: Whole<'_>, x: f32, y: f32) -> [u8; C] {
     let (left, top) = (x.floor(), y.floor());
     let (across, down) = (x - left, y - top);
+    if across.is_nan() || down.is_nan() {
+        // Beyond the horizon of a tilt torch's weights are no numbers, and its pixels 0, not fill.
+        return [0; C];
+    }
     let (rest, above) = (1.0 - across, 1.0 - down);
     let taps = [
         (left, top, rest * above),
@@ -109,15 +114,21 @@ fn bilinear<const C: usize>(warp: &Warp, input: Whole<'_>, x: f32, y: f32) -> [u
 const WEIGHTS: u32 = 13;
 
 #[inline(always)]
-pub(super) fn sharpen<const C: usize>(blur: f32, input: Whole<'_>, y: u32, row: &mut [u8]) {
+pub(super) fn sharpen<const C: usize>(
+    blur: f32,
+    input: Whole<'_>,
+    [first, y]: [u32; 2],
+    row: &mut [u8],
+) {
     let line = input.size.width as usize * C;
     let at = |y: u32| &input.pixels[y as usize * line..(y as usize + 1) * line];
-    row.copy_from_slice(at(y));
+    let first = first as usize * C;
+    row.copy_from_slice(&at(y)[first..first + row.len()]);
     if y == 0 || y + 1 == input.size.height || line < 2 * C {
         return;
     }
     let lines = [at(y - 1), at(y), at(y + 1)];
-    for i in C..line - C {
+    for i in first.max(C)..(first + row.len()).min(line - C) {
         let value = u32::from(lines[1][i]);
         let of_line =
             |line: &[u8]| [i - C, i, i + C].map(|i| u32::from(line[i])).iter().sum::<u32>();
@@ -125,6 +136,6 @@ pub(super) fn sharpen<const C: usize>(blur: f32, input: Whole<'_>, y: u32, row: 
         // Exact, as no sum lies halfway between two multiples of an odd number.
         let blurred = ((2 * sum + WEIGHTS) / (2 * WEIGHTS)) as f32;
         let value = value as f32;
-        row[i] = (blurred - value).mul_add(blur, value).clamp(0.0, 255.0) as u8;
+        row[i - first] = (blurred - value).mul_add(blur, value).clamp(0.0, 255.0) as u8;
     }
 }

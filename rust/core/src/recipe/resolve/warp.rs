@@ -8,7 +8,7 @@ use crate::coeffs::Interpolation;
 use crate::recipe::MAX_SIDE;
 use crate::recipe::spec::Transform;
 use crate::rng::Draws;
-use crate::{Gather, Size, Warp};
+use crate::{Gather, Limits, Size, Warp};
 
 /// Draws for the transforms of this file.
 ///
@@ -152,9 +152,12 @@ pub(super) fn rotate(
     }
     let matrix = Affine { angle: -angle, center, ..Affine::IDENTITY }.inverse(size);
     let output = if expand { expanded(&matrix, size) } else { size };
-    let longest = output.width.max(output.height);
-    if longest > MAX_SIDE {
-        return Err(format!("a turn makes a side of {longest}; sides must be 1..={MAX_SIDE}"));
+    let (longest, most) = (output.width.max(output.height), Limits::default().max_pixels);
+    if longest > MAX_SIDE || output.pixels() > most {
+        return Err(format!(
+            "RandomRotation makes {output} of {size}; sides must be 1..={MAX_SIDE}, and pixels \
+             {most} at most"
+        ));
     }
     steps.push(warp(matrix, size, output, sampling));
     Ok(())
