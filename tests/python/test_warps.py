@@ -291,6 +291,17 @@ def test_every_form_of_autoaugment_is_torchvisions(load, policy):
     assert len({number for number, _ in seen}) > 15, "of 25 pairs, some of which look alike"
 
 
+def test_t32_nearest_makes_no_new_values(make_loader, tmp_path):
+    values = torch.tensor([0, 100, 220], dtype=torch.uint8)
+    drawn = torch.randint(3, (60, 80), generator=torch.Generator().manual_seed(0))
+    path = tmp_path / "mask.png"
+    path.write_bytes(png(values[drawn][..., None].expand(-1, -1, 3).numpy()))
+    recipe = [T.RandomResizedCrop(40, interpolation="nearest"), T.RandomRotation(90, fill=7)]
+    source = forebay.FileList([path] * 1000)
+    seen = {int(v) for images in make_loader(source, transforms=recipe) for v in images.unique()}
+    assert seen == {0, 7, 100, 220}
+
+
 def test_t56_frequencies_are_those_asked_for(load):
     """RandAugment draws 14 transforms alike, a blur is done as often as it should be.
 
