@@ -183,3 +183,21 @@ def test_other_formats_are_refused_by_name(make_loader, tmp_path, kind):
     assert caught.value.stage == "decode"
     with pytest.raises(NotImplementedError, match=f"{name} is not decoded"):
         ops.decode_image(tensor(data))
+
+
+@pytest.mark.parametrize("encode", [jpeg, png])
+def test_an_accepted_truncated_file_is_counted(make_loader, tmp_path, encode):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    data = encode(photo(60, 80))
+    whole.write_bytes(data)
+    cut.write_bytes(data[: len(data) // 2])
+    recipe = [T.CenterCrop((60, 80))]
+    # libjpeg warns more than once.
+    for paths, least in (([whole] * 3, 0), ([whole, cut, cut], 2)):
+        loader = make_loader(forebay.FileList(paths), transforms=recipe, truncated="accept")
+        images = torch.cat(list(loader))
+        assert least <= loader.stats()["warnings"] <= 3 * least
+        assert torch.equal(images[0, :, :6], images[-1, :, :6]), "what is there"
+    assert not torch.equal(images[0], images[-1])
+    with pytest.raises(forebay.SampleError, match=r"truncated|ends early"):
+        next(iter(make_loader(forebay.FileList([cut]), transforms=recipe)))

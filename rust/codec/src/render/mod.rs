@@ -108,7 +108,9 @@ impl Work<'_> {
             }
             Input::Encoded(bytes) => {
                 let channels = if C == 1 { Channels::First } else { Channels::Rgb };
-                let pixels = whole::decode(bytes, self.meta, channels, self.limits, self.stop)?;
+                let (pixels, warnings) =
+                    whole::decode(bytes, self.meta, channels, self.limits, self.stop)?;
+                report.warnings = warnings;
                 whole = Host::crop::<C>(pixels, self.meta.size, plan.region);
             }
             Input::Host(pixels) => whole = Host::borrow::<C>(pixels, plan.region)?,

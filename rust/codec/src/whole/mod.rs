@@ -34,25 +34,28 @@ impl Channels {
     }
 }
 
-/// All pixels, interleaved.
+/// All pixels, interleaved, and the number of warnings about missing ones that were accepted.
 pub(crate) fn decode(
     bytes: &[u8],
     meta: &ImageMeta,
     channels: Channels,
     limits: &Limits,
     stop: &Stop,
-) -> Result<Vec<u8>, Error> {
+) -> Result<(Vec<u8>, u32), Error> {
     let format = meta.format;
     if channels == Channels::First && format != Format::Png {
         return Err(Error::unsupported(format!("{} as a mask", format.name())));
     }
-    guarded(format, || match format {
-        Format::Png => png::decode(bytes, meta, channels, limits, stop),
-        Format::WebP => webp::decode(bytes, meta, stop),
-        Format::Bmp => bmp::decode(bytes, meta, stop),
-        Format::Tiff => tiff::decode(bytes, meta, stop),
-        Format::Gif => gif::decode(bytes, meta, stop),
-        Format::Jpeg => Err(Error::internal("JPEG is decoded by region")),
+    guarded(format, || {
+        let pixels = match format {
+            Format::Png => return png::decode(bytes, meta, channels, limits, stop),
+            Format::WebP => webp::decode(bytes, meta, stop)?,
+            Format::Bmp => bmp::decode(bytes, meta, stop)?,
+            Format::Tiff => tiff::decode(bytes, meta, stop)?,
+            Format::Gif => gif::decode(bytes, meta, stop)?,
+            Format::Jpeg => return Err(Error::internal("JPEG is decoded by region")),
+        };
+        Ok((pixels, 0))
     })
 }
 

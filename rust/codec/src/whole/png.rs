@@ -23,6 +23,8 @@ struct Rows {
     colour: ColorType,
     depth: usize,
     palette: [[u8; 3]; 256],
+    /// The file ended early, which was accepted.
+    truncated: bool,
 }
 
 fn read(
@@ -58,11 +60,12 @@ fn read(
     let missing = if depth >= 8 { MISSING } else { 0 };
     let rows = line * meta.size.height as usize;
     let mut packed = Error::filled(missing, rows, "a PNG")?;
-    match reader.next_frame(&mut packed) {
-        Err(error) if !(limits.accept_truncated && is_eof(&error)) => return Err(convert(&error)),
-        _ => {}
-    }
-    Ok(Rows { packed, line, colour, depth, palette })
+    let truncated = match reader.next_frame(&mut packed) {
+        Ok(_) => false,
+        Err(error) if limits.accept_truncated && is_eof(&error) => true,
+        Err(error) => return Err(convert(&error)),
+    };
+    Ok(Rows { packed, line, colour, depth, palette, truncated })
 }
 
 /// As stored, or as RGB with alpha.
@@ -108,15 +111,15 @@ pub(super) fn stored(
     Ok(Stored { channels, wide: depth == 16, pixels: packed })
 }
 
-/// All pixels, interleaved.
+/// All pixels, interleaved, and a warning if some are missing.
 pub(super) fn decode(
     bytes: &[u8],
     meta: &ImageMeta,
     channels: Channels,
     limits: &Limits,
     stop: &Stop,
-) -> Result<Vec<u8>, Error> {
-    let Rows { packed, line, colour, depth, palette } =
+) -> Result<(Vec<u8>, u32), Error> {
+    let Rows { packed, line, colour, depth, palette, truncated } =
         read(bytes, meta, Transformations::STRIP_16, limits, stop)?;
     let width = meta.size.width as usize;
     let pixels = width * meta.size.height as usize;
@@ -160,7 +163,7 @@ pub(super) fn decode(
             }
         }
     }
-    Ok(out)
+    Ok((out, truncated.into()))
 }
 
 fn is_eof(error: &DecodingError) -> bool {
