@@ -389,6 +389,7 @@ class Loader(DataLoaderNames):
                 self._resolved_place(),
             )
             self._finalizer = weakref.finalize(self, self._session.close)
+            self._finalizer.atexit = False  # session.py closes those that are left
         return self._session
 
     def _release(self) -> None:
