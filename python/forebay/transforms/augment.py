@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .base import Interpolation, Transform
-from .warp import Fill, warping, whole
+from .base import Interpolation, Transform, whole
+from .warp import Fill, warping
 
 _POLICIES = ("imagenet", "cifar10", "svhn")
 _MAX_OPS = 64
@@ -48,10 +48,8 @@ class RandAugment(Transform):
 
     def __post_init__(self) -> None:
         """Checks and normalises the arguments."""
-        count, bins = (
-            whole(self, "num_ops", self.num_ops, 0),
-            whole(self, "num_magnitude_bins", self.num_magnitude_bins, 2),
-        )
+        count = whole(self, "num_ops", self.num_ops, 0)
+        bins = whole(self, "num_magnitude_bins", self.num_magnitude_bins, 2)
         if count > _MAX_OPS:
             raise self._wrong("num_ops", self.num_ops, f"at most {_MAX_OPS}")
         magnitude = whole(self, "magnitude", self.magnitude, 0)

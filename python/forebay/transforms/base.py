@@ -95,6 +95,14 @@ def flag(owner: Transform, argument: str, value: object) -> bool:
     raise owner._wrong(argument, value, "True or False")
 
 
+def whole(owner: Transform, argument: str, value: object, least: int) -> int:
+    """A whole number from ``least`` on."""
+    number = as_int(value)
+    if number is None or number < least:
+        raise owner._wrong(argument, value, f"a whole number from {least} on")
+    return number
+
+
 def sides_of(owner: Transform, value: object, argument: str, least: int = 1) -> tuple[int, ...]:
     """One length or several, of ``least`` on."""
     listed = tuple(value) if isinstance(value, Sequence) else (value,)

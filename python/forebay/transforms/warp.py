@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..checks import as_int
 from .base import (
     Interpolation,
     Size,
@@ -164,14 +163,6 @@ def warping(owner: Transform, interpolation: object, fill: object) -> dict[str, 
     if not all(0 <= value <= 255 and value == int(value) for value in values):
         raise owner._wrong("fill", fill, "None, or whole numbers in 0..255, one or one per channel")
     return {"interpolation": name, "fill": tuple(int(value) for value in values)}
-
-
-def whole(owner: Transform, argument: str, value: object, least: int) -> int:
-    """A whole number from ``least`` on."""
-    number = as_int(value)
-    if number is None or number < least:
-        raise owner._wrong(argument, value, f"a whole number from {least} on")
-    return number
 
 
 def _angles(owner: Transform, argument: str, value: object) -> tuple[float, ...]:
