@@ -63,7 +63,7 @@ pub fn decode_as(
                 let what = "TIFF of 16 bits, but as RGB, RGB_ALPHA or GRAY";
                 return Err(Error::unsupported(what.to_owned()));
             }
-            (Format::Gif | Format::Bmp, _) if whole::has_palette(bytes, meta.format) => {
+            (Format::Gif | Format::Bmp, _) if whole::has_palette(bytes, meta.format)? => {
                 let name = meta.format.name();
                 return Err(Error::unsupported(format!(
                     "{name} with a palette, but as RGB or GRAY"

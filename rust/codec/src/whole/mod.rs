@@ -80,10 +80,9 @@ pub(crate) fn png_stored(
 }
 
 /// Whether a GIF's or BMP's pixels are numbers of a palette.
-pub(crate) fn has_palette(bytes: &[u8], format: Format) -> bool {
-    // Bits a pixel stand in either of a BMP's two headers, by its length.
-    let old = bytes.get(14) == Some(&12);
-    format == Format::Gif || bytes.get(if old { 24 } else { 28 }).is_some_and(|&bits| bits <= 8)
+pub(crate) fn has_palette(bytes: &[u8], format: Format) -> Result<bool, Error> {
+    let of_bmp = || Ok(bmp::open(bytes, &Stop::default())?.get_palette().is_some());
+    if format == Format::Gif { Ok(true) } else { guarded(format, of_bmp) }
 }
 
 /// Whether a TIFF's first page has 16 bits a sample.
