@@ -363,6 +363,7 @@ fn check_warps(transform: &Transform) -> Result<(), String> {
             if *num_ops > MAX_OPS {
                 return Err(format!("num_ops must be at most {MAX_OPS}, got {num_ops}"));
             }
+            check_bins(*num_magnitude_bins)?;
             if magnitude >= num_magnitude_bins {
                 return Err(format!(
                     "magnitude must be below num_magnitude_bins {num_magnitude_bins}, got {magnitude}"
@@ -371,9 +372,7 @@ fn check_warps(transform: &Transform) -> Result<(), String> {
             check_sampling(*interpolation)
         }
         Transform::TrivialAugmentWide { num_magnitude_bins, interpolation, .. } => {
-            if *num_magnitude_bins == 0 {
-                return Err("num_magnitude_bins must be at least 1, got 0".into());
-            }
+            check_bins(*num_magnitude_bins)?;
             check_sampling(*interpolation)
         }
         _ => Ok(()),
@@ -384,6 +383,13 @@ fn check_warps(transform: &Transform) -> Result<(), String> {
 const MAX_KERNEL: u32 = 255;
 /// Most transforms that one transform may draw.
 const MAX_OPS: u32 = 64;
+
+fn check_bins(bins: u32) -> Result<(), String> {
+    if bins >= 2 {
+        return Ok(());
+    }
+    Err(format!("num_magnitude_bins must be at least 2, got {bins}"))
+}
 
 fn check_angles(name: &str, angles: [f64; 2]) -> Result<(), String> {
     check_range(name, angles, -1e6, 1e6)

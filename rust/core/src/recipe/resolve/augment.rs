@@ -168,14 +168,12 @@ impl Op {
     }
 }
 
-/// `torch.linspace`, in float32 and fused as its kernel for CPUs.
+/// `torch.linspace` of at least two numbers, in float32 and fused as its kernel for CPUs.
 fn linspace(start: f64, end: f64, place: u32, count: u32) -> f64 {
     let (start, end) = (single(start), single(end));
-    let step = (end - start) / single(f64::from(count.max(2)) - 1.0);
+    let step = (end - start) / single(f64::from(count) - 1.0);
     let steps = |number: u32| single(f64::from(number));
-    let value = if count < 2 {
-        start
-    } else if place < count / 2 {
+    let value = if place < count / 2 {
         step.mul_add(steps(place), start)
     } else {
         (-step).mul_add(steps(count - place - 1), end)

@@ -213,7 +213,7 @@ pub(super) fn random_affine(
     clippy::cast_sign_loss,
     reason = "part of a side's half, which is not negative"
 )]
-pub(super) fn random_perspective(
+fn random_perspective(
     size: Size,
     distortion: f64,
     sampling: Sampling,
@@ -234,7 +234,7 @@ pub(super) fn random_perspective(
 }
 
 /// `_perspective_grid`.
-pub(super) fn tilted(coefficients: [f32; 8], size: Size, sampling: Sampling) -> Step {
+fn tilted(coefficients: [f32; 8], size: Size, sampling: Sampling) -> Step {
     let [to_x, to_y] = [0, 3].map(|first| [0, 1, 2].map(|at| coefficients[first + at]));
     let half = [single(0.5 * f64::from(size.width)), single(0.5 * f64::from(size.height))];
     let rows = [to_x, to_y];
@@ -284,7 +284,7 @@ pub(super) fn sharpened(size: Size, factor: f64) -> Option<Step> {
 }
 
 /// `functional.gaussian_blur`.
-pub(super) fn blurred(size: Size, kernel: [u32; 2], sigma: f64) -> Result<Step, String> {
+fn blurred(size: Size, kernel: [u32; 2], sigma: f64) -> Result<Step, String> {
     for (side, kernel) in [size.width, size.height].into_iter().zip(kernel) {
         if kernel / 2 >= side {
             let least = kernel / 2 + 1;
