@@ -11,7 +11,7 @@ from PIL import Image
 
 import forebay
 from forebay import transforms as T
-from images import photo, png
+from images import jpeg, photo, png
 
 V = pytest.importorskip("torchvision.transforms.v2")
 F = V.functional
@@ -171,6 +171,23 @@ def test_gaussian_blur_is_within_one(load, kernel, sigma):
         assert difference.max() <= BLUR and difference.float().mean() < 0.3
 
 
+def test_a_blur_is_no_pass_of_its_own_where_it_need_not_be(make_loader):
+    blur, turn = T.GaussianBlur(3), T.RandomRotation((5, 5))
+    crop, flip = T.CenterCrop(20), T.RandomHorizontalFlip(1)
+    for recipe, passes in (
+        ([blur, crop], 1),
+        ([crop, flip, blur, T.RandomInvert(1)], 1),
+        ([T.Resize((20, 20)), blur], 2),
+        ([crop, blur, blur], 2),
+        ([crop, turn, blur], 2),
+        ([crop, T.Pad(2), blur], 2),
+    ):
+        loader = make_loader(transforms=recipe)
+        list(loader)
+        stats = loader.stats()
+        assert stats["passes"] == passes * stats["samples"] > 0, recipe
+
+
 def test_a_kernel_larger_than_the_image_is_a_bad_sample(load):
     with pytest.raises(forebay.SampleError, match="kernel_size 23 needs sides of at least 12"):
         load([T.GaussianBlur(23)], [(11, 40)])
@@ -206,8 +223,6 @@ def test_other_steps_around_them_change_nothing(load):
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_a_turned_photo_is_turned_first(make_loader, tmp_path, orientation):
-    from images import jpeg
-
     data = jpeg(photo(30, 44), quality=100, subsampling=0, orientation=orientation)
     path = tmp_path / "turned.jpg"
     path.write_bytes(data)

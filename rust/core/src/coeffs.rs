@@ -192,12 +192,12 @@ impl Table {
         }
     }
 
-    /// The input positions that have any weight: first, and one past the last.
-    pub(crate) fn extent(&self) -> Option<(u32, u32)> {
+    /// The input positions from the first that has any weight to the last.
+    pub(crate) fn extent(&self) -> Option<std::ops::Range<u32>> {
         let first = self.starts.iter().min()?;
         let last =
             self.starts.iter().zip(&self.counts).map(|(start, count)| start + count).max()?;
-        Some((*first, last))
+        Some(*first..last)
     }
 }
 

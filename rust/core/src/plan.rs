@@ -7,6 +7,7 @@
 //! to a pass's input, by any of its pixels alone.
 
 use crate::{DType, Layout, Region, Size};
+use std::ops::Range;
 
 /// Everything that is done to one image.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,6 +118,18 @@ impl Axis {
         match &self.taps {
             Taps::Copy(sources) => u32::try_from(sources.len()).expect("an axis fits 32 bits"),
             Taps::Weighted(table) => table.len(),
+        }
+    }
+}
+
+impl Axis {
+    /// The input positions from the first that the axis reads to the last; none if it reads none.
+    pub fn extent(&self) -> Option<Range<u32>> {
+        match &self.taps {
+            Taps::Copy(sources) => {
+                sources.iter().min().zip(sources.iter().max()).map(|(first, last)| *first..last + 1)
+            }
+            Taps::Weighted(table) => table.extent(),
         }
     }
 }

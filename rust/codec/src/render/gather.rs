@@ -1,24 +1,18 @@
 //! Rows of an image that is made from another, whole one.
 
 use super::host::Host;
-use super::pass::Rows;
+use super::pass::{PADDING, Rows};
 use crate::pixel::gather::{self, Places, Whole};
 use crate::{Error, Level};
 use forebay_core::{Axis, Gather};
 use std::ops::Range;
 
-/// Bytes behind a row, so that wide loads of its last pixels stay inside the buffer.
-const PADDING: usize = 32;
-
-type Make = fn(Level, &Gather, Whole<'_>, u32, Range<u32>, &mut Places, &mut [u8]);
-
 /// The new image's rows, made when they are asked for, as far as the pass reads them.
 #[derive(Debug)]
-pub(super) struct GatherRows<'a> {
+pub(super) struct GatherRows<'a, const C: usize> {
     level: Level,
     gather: Gather,
     input: Whole<'a>,
-    make: Make,
     /// Those that the pass reads.
     columns: Range<u32>,
     places: Places,
@@ -26,22 +20,14 @@ pub(super) struct GatherRows<'a> {
     row: Vec<u8>,
 }
 
-impl<'a> GatherRows<'a> {
-    pub(super) fn new<const C: usize>(
-        level: Level,
-        gather: Gather,
-        host: &'a Host<'_>,
-        x: &Axis,
-    ) -> Self {
+impl<'a, const C: usize> GatherRows<'a, C> {
+    pub(super) fn new(level: Level, gather: Gather, host: &'a Host<'_>, x: &Axis) -> Self {
         let row = vec![0; gather.size(host.size()).width as usize * C + PADDING];
-        let (input, make) = (host.all::<C>(), gather::row::<C>);
-        let (left, right) = x.extent();
         Self {
             level,
             gather,
-            input,
-            make,
-            columns: left..right,
+            input: host.all::<C>(),
+            columns: x.extent().unwrap_or_default(),
             places: Places::default(),
             next: 0,
             row,
@@ -49,12 +35,12 @@ impl<'a> GatherRows<'a> {
     }
 }
 
-impl Rows for GatherRows<'_> {
+impl<const C: usize> Rows for GatherRows<'_, C> {
     fn next_row(&mut self) -> Result<&[u8], Error> {
         let pixels = self.row.len() - PADDING;
         let row = &mut self.row[..pixels];
         let columns = self.columns.clone();
-        (self.make)(
+        gather::row::<C>(
             self.level,
             &self.gather,
             self.input,

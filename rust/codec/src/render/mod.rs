@@ -229,7 +229,7 @@ impl Work<'_> {
     ) -> Result<(), Error> {
         match (pass.gather, previous) {
             (Some(gather), Some(host)) => {
-                let mut rows = GatherRows::new::<C>(self.level, gather, host, &pass.x);
+                let mut rows = GatherRows::<C>::new(self.level, gather, host, &pass.x);
                 buffers.run::<C>(self, &mut rows, gather.size(input), pass, program, sink)
             }
             (_, Some(host)) => buffers.run::<C>(self, host, input, pass, program, sink),

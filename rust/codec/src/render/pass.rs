@@ -14,6 +14,9 @@ use forebay_core::{Axis, Pass, Size, Taps};
 /// Output rows between two looks at the stop flag.
 const STOP_ROWS: usize = 16;
 
+/// Bytes behind a row of our own, so that wide loads of its last pixels stay inside the buffer.
+pub(super) const PADDING: usize = 32;
+
 /// A stream of rows; each slice begins with the row's pixels and may go on behind them.
 pub(super) trait Rows {
     fn next_row(&mut self) -> Result<&[u8], Error>;

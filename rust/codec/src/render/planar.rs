@@ -1,11 +1,8 @@
 //! Planes of decoded pixels, read as interleaved rows.
 
-use super::pass::Rows;
+use super::pass::{PADDING, Rows};
 use crate::Error;
 use forebay_core::{Region, Size};
-
-/// Bytes behind a row, so that wide loads of its last pixels stay inside the buffer.
-const PADDING: usize = 32;
 
 /// The rows of a region of an image whose channels lie in planes.
 #[derive(Debug)]

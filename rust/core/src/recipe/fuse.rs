@@ -97,7 +97,10 @@ impl Builder {
                 (self.x, self.y) = (Line::new(size.width), Line::new(size.height));
             }
             Step::Blur { kernel: [across, down], sigma } => {
-                self.close(None);
+                let joins = self.color.is_empty() && self.x.can_scale() && self.y.can_scale();
+                if !joins {
+                    self.close(None);
+                }
                 self.x.blur(across, sigma);
                 self.y.blur(down, sigma);
             }
@@ -134,8 +137,11 @@ impl Builder {
         let mut x = self.x.axis(orientation.flip_x);
         let mut y = self.y.axis(orientation.flip_y);
         if first {
-            let ((left, right), (top, bottom)) = (x.extent(), y.extent());
-            self.region = Region { x: left, y: top, width: right - left, height: bottom - top };
+            // An image is decoded to one pixel at least.
+            let [across, down] = [&x, &y].map(|axis| axis.extent().unwrap_or(0..1));
+            let (left, top) = (across.start, down.start);
+            self.region =
+                Region { x: left, y: top, width: across.end - left, height: down.end - top };
             (x, y) = (x.shifted(left), y.shifted(top));
         }
         let size = Size { width: x.out_len, height: y.out_len };

@@ -97,7 +97,7 @@ impl Line {
     /// Whether the canvas can be padded with itself, in any mode but constant, without a pass of its
     /// own for what is pending.
     pub(super) fn can_pad(&self) -> bool {
-        self.scaling.is_none() && !self.goes_beyond()
+        self.can_scale()
     }
 
     /// The canvas shows more of itself on both sides.
@@ -134,7 +134,12 @@ impl Line {
 
     /// Whether `resize(len)` can join what is pending without changing a pixel.
     pub(super) fn can_resize(&self, len: u32) -> bool {
-        len == self.window_len || (self.scaling.is_none() && !self.goes_beyond())
+        len == self.window_len || self.can_scale()
+    }
+
+    /// Whether every position of the canvas can be made anew without changing what is pending.
+    pub(super) fn can_scale(&self) -> bool {
+        self.scaling.is_none() && !self.goes_beyond()
     }
 
     /// The canvas is scaled to `len`.
@@ -151,7 +156,7 @@ impl Line {
     }
 
     fn scale(&mut self, len: u32, filter: Filter) {
-        debug_assert!(self.scaling.is_none() && !self.goes_beyond());
+        debug_assert!(self.can_scale());
         self.crop_start = u32::try_from(self.window_start).expect("the canvas shows image only");
         self.crop_len = self.window_len;
         let mirrored = std::mem::take(&mut self.flip);
@@ -274,17 +279,6 @@ fn position(scaled: i64) -> usize {
 }
 
 impl Axis {
-    /// The input positions that the axis reads: first, and one past the last; position 0 if none.
-    pub fn extent(&self) -> (u32, u32) {
-        let extent = match &self.taps {
-            Taps::Copy(sources) => {
-                sources.iter().min().zip(sources.iter().max()).map(|(a, b)| (*a, b + 1))
-            }
-            Taps::Weighted(table) => table.extent(),
-        };
-        extent.unwrap_or((0, 1))
-    }
-
     /// The axis for an input whose first `by` positions were left out.
     pub(super) fn shifted(mut self, by: u32) -> Self {
         match &mut self.taps {

@@ -5,7 +5,6 @@ use super::blob::Blob;
 use super::descriptor::{self, Span, axis_kind};
 use forebay_core::coeffs::Table;
 use forebay_core::{Axis, Taps};
-use std::ops::Range;
 
 /// Refuses axes that read beyond an input of `input` positions, and tables of wrong lengths.
 pub(super) fn check(axis: &Axis, input: u32) -> Result<(), Error> {
@@ -34,20 +33,6 @@ fn content_len(axis: &Axis) -> usize {
         Taps::Copy(sources) => sources.len(),
         Taps::Weighted(table) => table.starts.len(),
     }
-}
-
-/// The input positions from the first that a checked axis reads to the last.
-pub(super) fn extent(axis: &Axis) -> Range<u32> {
-    let ends = match &axis.taps {
-        Taps::Copy(sources) => {
-            sources.iter().min().zip(sources.iter().max().map(|last| last + 1)).map(|(a, b)| *a..b)
-        }
-        Taps::Weighted(table) => {
-            let last = table.starts.iter().zip(&table.counts).map(|(start, count)| start + count);
-            table.starts.iter().min().zip(last.max()).map(|(first, end)| *first..end)
-        }
-    };
-    ends.unwrap_or(0..0)
 }
 
 /// Directions of [`Axes::describe`].

@@ -128,7 +128,7 @@ impl<'a> Batch<'a> {
     }
 
     fn job(&mut self, plan: &ImagePlan, pass: &'a Pass, links: &Links) -> descriptor::Job {
-        let rows = axis::extent(&pass.y);
+        let rows = pass.y.extent().unwrap_or_default();
         // Masks are not coloured.
         let color = if plan.write.channels == 3 { pass.color.as_slice() } else { &[] };
         let color: Vec<descriptor::ColorOp> = color.iter().copied().map(color_op).collect();
@@ -283,7 +283,7 @@ impl Areas {
     fn new(plan: &ImagePlan, scratch: &mut Scratch) -> Self {
         let (_, before) = plan.passes.split_last().expect("checked");
         let across = plan.passes.iter().filter(|pass| is_across(pass)).map(|pass| {
-            let rows = axis::extent(&pass.y);
+            let rows = pass.y.extent().unwrap_or_default();
             u64::from(pass.x.content_len()) * u64::from(rows.end - rows.start)
         });
         let most = |parity| {
