@@ -10,6 +10,33 @@
 // Keeps arrays in registers.
 #define FB_UNROLL _Pragma("unroll")
 
+// A kernel whose threads work together: parts that each of them does, with waits between.
+#define FB_TOGETHER
+#define FB_SHARED __shared__
+#define FB_EACH_THREAD
+#define FB_SYNC __syncthreads()
+
+// Words that a block's threads share and none writes. The compiler, left to itself, works out at
+// every read where they begin.
+class FbSharedWords {
+ public:
+  FB_DEVICE explicit FbSharedWords(const fb_u32* first)
+      : address_(static_cast<fb_u32>(__cvta_generic_to_shared(first))) {
+    asm volatile("" : "+r"(address_));
+  }
+  FB_DEVICE fb_u32 operator[](fb_u32 place) const {
+    fb_u32 word;
+    asm("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address_ + 4 * place));
+    return word;
+  }
+
+ private:
+  fb_u32 address_;
+};
+
+// A word that nobody writes.
+FB_DEVICE fb_u32 fb_load(const fb_u32* word) { return __ldg(word); }
+
 // Bytes the other way round.
 FB_DEVICE fb_u32 fb_swap(fb_u32 word) { return __byte_perm(word, 0, 0x0123); }
 

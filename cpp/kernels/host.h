@@ -38,6 +38,25 @@ struct FbIndex {
 inline thread_local FbIndex blockIdx;
 inline thread_local FbIndex threadIdx;
 
+// Every thread of a block, one after the other.
+class FbThreads {
+ public:
+  FbThreads() { threadIdx.x = kFbBlock; }
+  ~FbThreads() { threadIdx.x = 0; }
+  bool next() { return threadIdx.x-- > 0; }
+};
+
+// The last one to be called does the work of all.
+#define FB_TOGETHER \
+  if (threadIdx.x != 0) return
+#define FB_SHARED static thread_local
+#define FB_EACH_THREAD for (FbThreads fb_threads; fb_threads.next();)
+#define FB_SYNC
+
+using FbSharedWords = const fb_u32*;
+
+inline fb_u32 fb_load(const fb_u32* word) { return *word; }
+
 inline fb_u32 fb_swap(fb_u32 word) { return __builtin_bswap32(word); }
 
 inline void fb_add_sum(fb_u64* sum, fb_u32 value) { *sum += value; }

@@ -13,6 +13,7 @@
 #ifndef FOREBAY_KERNELS_HUFFMAN_H
 #define FOREBAY_KERNELS_HUFFMAN_H
 
+#include "bits.h"
 #include "scan.h"
 
 // Natural places, by zigzag places.
@@ -21,165 +22,137 @@ FB_TABLE fb_u8 kFbNatural[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25,
                                  35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
                                  58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
-// Bits of a chunk, without stuffing. Behind the end of the data, or a marker, come zeros.
-class FbBits {
- public:
-  fb_u64 bits = 0;
-  fb_i32 count = 0;        // how many of `bits`, from the top, are valid
-  fb_u32 position = 0;     // bits that were taken
-  fb_u32 limit = kFbNone;  // the position of the chunk's end, once it is known
-  fb_u32 stop = kFbNone;   // and that of the end of the data
-  bool is_last = false;    // the data ends in this chunk
-
-  FB_DEVICE FbBits(const fb_scan& scan, fb_u32 chunk)
-      : words_(reinterpret_cast<const fb_u32*>(scan.data)), bytes_(scan.bytes) {
-    word_ = chunk * (scan.chunk_bytes / 4);
-    boundary_ = word_ + scan.chunk_bytes / 4;
-    skip_ = scan.skip;
-    if (chunk > 0) {
-      // Stuffing belongs to the byte before it.
-      const bool is_stuffed = (load(word_ - 1) & 0xff) == 0xff && load(word_) >> 24 == 0;
-      skip_ = is_stuffed ? 1 : 0;
-    }
-    ahead_ = load(word_);
-  }
-
-  // At least 32 bits: a code of at most 16, and a value of at most 15.
-  FB_DEVICE void fill() {
-    while (count < 32) {
-      if (word_ == boundary_ && limit == kFbNone && !is_at_end()) {
-        limit = position + count;
-      }
-      const fb_u32 word = ahead_;
-      word_++;
-      ahead_ = load(word_);
-      const fb_u32 has_ones = (~word - 0x01010101u) & word & 0x80808080u;
-      if (has_ones == 0 && skip_ == 0 && word_ * 4 <= bytes_) {
-        bits |= static_cast<fb_u64>(word) << (32 - count);
-        count += 32;
-        return;
-      }
-      fill_by_bytes(word);
-    }
-  }
-
-  FB_DEVICE void drop(fb_u32 length) {
-    bits <<= length;
-    count -= length;
-    position += length;
-  }
-
- private:
-  const fb_u32* words_;
-  fb_u32 bytes_;     // 0 behind the end of the data
-  fb_u32 word_;      // the next one's number
-  fb_u32 boundary_;  // that of the first one of the next chunk
-  fb_u32 skip_;      // bytes of the next word that are none of the data
-  fb_u32 ahead_;     // the next word
-
-  FB_DEVICE bool is_at_end() const { return word_ * 4 + skip_ >= bytes_; }
-
-  // Whole words: the host leaves room behind a file.
-  FB_DEVICE fb_u32 load(fb_u32 word) const { return word * 4 < bytes_ ? fb_swap(words_[word]) : 0; }
-
-  // The word before `word_`.
-  FB_DEVICE void fill_by_bytes(fb_u32 word) {
-    const fb_u32 first = (word_ - 1) * 4;
-    fb_u32 i = skip_;
-    skip_ = 0;
-    for (; i < 4; i++) {
-      const fb_u32 byte = word >> (24 - 8 * i) & 0xff;
-      const fb_u32 next = i < 3 ? word >> (16 - 8 * i) & 0xff : ahead_ >> 24;
-      const bool is_in = first + i < bytes_;
-      const bool is_escape = byte == 0xff;
-      if (!is_in || (is_escape && (next != 0 || first + i + 1 >= bytes_))) {
-        end();
-        return;
-      }
-      bits |= static_cast<fb_u64>(byte) << (56 - count);
-      count += 8;
-      if (is_escape && i == 3) {
-        skip_ = 1;
-      }
-      i += is_escape ? 1 : 0;
-    }
-  }
-
-  FB_DEVICE void end() {
-    if (stop == kFbNone) {
-      stop = position + count;
-      is_last = limit == kFbNone;
-      limit = is_last ? stop : limit;
-      bytes_ = 0;
-    }
-    count = 64;
-  }
-};
-
-// What the bits begin with. Bits 0-4: length of the first code; 5-9: with its value's bits; 10-13:
-// of these alone; 14-18: how far k advances, 0 for the end of the block. Then, for AC, a stride of
-// all codes that are complete: bits 19-22 their length with all values, 0 for none; 23-28 how far k
-// advances; 29: the end of the block follows, and is taken, too.
-struct FbEntry {
-  fb_u32 code;
-
-  FB_DEVICE fb_u32 length() const { return code & 31; }
-  FB_DEVICE fb_u32 total() const { return code >> 5 & 31; }
-  FB_DEVICE fb_u32 size() const { return code >> 10 & 15; }
-  FB_DEVICE fb_u32 advance() const { return code >> 14 & 31; }
-  FB_DEVICE fb_u32 stride() const { return code >> 19 & 15; }
-  FB_DEVICE fb_u32 stride_advance() const { return code >> 23 & 63; }
-  FB_DEVICE bool stride_ends() const { return (code >> 29 & 1) != 0; }
-};
-
-// Where the end of a block puts k.
+// What the end of a block adds to k.
 constexpr fb_u32 kFbEndOfBlock = 128;
+
+// What the bits begin with. The first code: bits 8-15 how far k advances, 16-20 the code's length
+// with its value's bits, 25-28 these alone. Then a stride of all codes of the block that are
+// complete: bits 0-7 how far k advances, 64 for no stride; 21-24 their length with all values.
+struct FbEntry {
+  fb_u32 code;  // 0: a longer code, or none
+
+  FB_DEVICE fb_u32 stride_advance() const { return code & 255; }
+  FB_DEVICE fb_u32 advance() const { return code >> 8 & 255; }
+  FB_DEVICE fb_u32 length() const { return code >> 16 & 31; }
+  FB_DEVICE fb_u32 stride_length() const { return code >> 21 & 15; }
+  FB_DEVICE fb_u32 size() const { return code >> 25; }
+};
+
+constexpr fb_u32 kFbNoStride = 64;
 
 FB_DEVICE FbEntry fb_entry(fb_u32 length, fb_u32 symbol, bool is_dc) {
   const fb_u32 size = is_dc ? symbol : symbol & 15;
   const fb_u32 run = is_dc ? 0 : symbol >> 4;
   const bool is_end = !is_dc && size == 0 && run != 15;
-  const fb_u32 advance = is_end ? 0 : run + 1;
-  return {advance << 14 | size << 10 | (length + size) << 5 | length};
+  const fb_u32 advance = is_end ? kFbEndOfBlock : run + 1;
+  return {size << 25 | (length + size) << 16 | advance << 8 | kFbNoStride};
 }
 
-// The code on top, if it is longer than the look-up; 0 if there is none.
-FB_DEVICE FbEntry fb_long_entry(const fb_table& table, const fb_codes& codes, fb_u64 bits,
-                                bool is_dc) {
-  const fb_u32 top = static_cast<fb_u32>(bits >> 48);
-  for (fb_u32 length = kFbLook + 1; length <= 16; length++) {
-    if (top < table.limits[length]) {
-      const fb_i32 place = static_cast<fb_i32>(top >> (16 - length)) + table.offsets[length];
-      return fb_entry(length, codes.symbols[place], is_dc);
+// The value in the last `size` bits of the first `length` ones (F.2.2.1 of the JPEG standard).
+FB_DEVICE fb_i32 fb_value(fb_u32 top, fb_u32 length, fb_u32 size) {
+  const fb_i32 most = (1 << size) - 1;
+  const fb_i32 value = static_cast<fb_i32>(top >> (32 - length)) & most;
+  return 2 * value > most ? value : value - most;
+}
+
+// A block of the MCU: bits 0-1 its component, 2-5 the number of the next one, 6-9 its own, 10-11
+// its DC table, 12-13 its AC table.
+struct FbBlock {
+  fb_u32 kind;
+
+  FB_DEVICE fb_u32 component() const { return kind & 3; }
+  FB_DEVICE fb_u32 next() const { return kind >> 2 & 15; }
+  FB_DEVICE fb_u32 number() const { return kind >> 6 & 15; }
+  // Where its table's entries begin.
+  FB_DEVICE fb_u32 dc() const { return kind & 3 << kFbLook; }
+  FB_DEVICE fb_u32 ac() const { return kind >> 2 & 3 << kFbLook; }
+};
+
+FB_DEVICE FbBlock fb_block_of(const fb_scan& scan, fb_u32 number) {
+  const fb_scan_block& of = scan.blocks[number];
+  const fb_u32 next = number + 1 == scan.mcu_blocks ? 0 : number + 1;
+  return {of.component | next << 2 | number << 6 | of.dc << kFbLook | of.ac << (kFbLook + 2)};
+}
+
+// A file's tables, and what its blocks are, for all threads of a block.
+struct FbScanTables {
+  fb_u32 entries[kFbTables << kFbLook];
+  fb_u32 blocks[kFbMostBlocks];            // see FbBlock
+  fb_u32 limits[kFbTables][16 - kFbLook];  // of lengths from kFbLook + 1 on, see fb_table
+  fb_i32 offsets[kFbTables][16 - kFbLook];
+
+  // The thread's share.
+  FB_DEVICE void load(const fb_scan& scan, const fb_u8* scratch) {
+    const fb_table* tables = reinterpret_cast<const fb_table*>(scratch + scan.tables);
+    for (fb_u32 i = threadIdx.x; i < kFbTables << kFbLook; i += kFbBlock) {
+      entries[i] = tables[i >> kFbLook].entries[i & ((1 << kFbLook) - 1)];
+    }
+    if (threadIdx.x < kFbTables * (16 - kFbLook)) {
+      const fb_table& table = tables[threadIdx.x % kFbTables];
+      const fb_u32 i = threadIdx.x / kFbTables;
+      limits[threadIdx.x % kFbTables][i] = table.limits[kFbLook + 1 + i];
+      offsets[threadIdx.x % kFbTables][i] = table.offsets[kFbLook + 1 + i];
+    }
+    if (threadIdx.x < scan.mcu_blocks) {
+      blocks[threadIdx.x] = fb_block_of(scan, threadIdx.x).kind;
     }
   }
-  return {0};
-}
 
-// The value of the `size` bits, at most 15, behind `length` others (F.2.2.1 of the JPEG standard).
-FB_DEVICE fb_i32 fb_value(fb_u64 bits, fb_u32 length, fb_u32 size) {
-  // Shifts by 32 are none on the host.
-  const fb_u32 top = static_cast<fb_u32>(bits << length >> 32);
-  const fb_i32 value = static_cast<fb_i32>(top >> 1 >> (31 - size));
-  return top >> 31 != 0 ? value : value - (1 << size) + 1;
-}
+  // The code on top that is longer than the look-up; 0 if there is none.
+  FB_DEVICE FbEntry find_long(const fb_scan& scan, fb_u32 table, fb_u32 top) const {
+    const fb_u32 code = top >> 16;
+    fb_u32 longer = 0;
+    FB_UNROLL
+    for (fb_u32 i = 0; i < 16 - kFbLook; i++) {
+      longer += code >= limits[table][i] ? 1 : 0;
+    }
+    if (longer == 16 - kFbLook) {
+      return {0};
+    }
+    const fb_u32 length = kFbLook + 1 + longer;
+    const fb_i32 place = static_cast<fb_i32>(code >> (16 - length)) + offsets[table][longer];
+    return fb_entry(length, scan.codes[table].symbols[place], table < kFbTables / 2);
+  }
+};
+
+// Sums of the differences of first coefficients, by component; they wrap.
+struct FbSums {
+  fb_u32 sums[3] = {0, 0, 0};
+
+  FB_DEVICE fb_u32 add(fb_u32 component, fb_i32 difference) {
+    fb_u32 sum = 0;
+    FB_UNROLL
+    for (fb_u32 i = 0; i < 3; i++) {
+      sums[i] += component == i ? static_cast<fb_u32>(difference) : 0;
+      sum = component == i ? sums[i] : sum;
+    }
+    return sum;
+  }
+};
+
+// Sees what is in a chunk, and remembers nothing.
+struct FbPass {
+  static constexpr bool kStrides = true;
+
+  // A code of the block, by which k becomes `next`.
+  FB_DEVICE void code(FbBlock, fb_u32, fb_u32, fb_u32, fb_i32) {}
+  FB_DEVICE void flawed() {}
+  // A block is at its end, and the MCU's block `next` follows. False: that was enough.
+  FB_DEVICE bool finish(fb_u32) { return true; }
+};
 
 // Counts what is in a chunk.
 struct FbCount {
+  static constexpr bool kStrides = true;
   fb_u32 finished = 0;
   fb_u32 flaw = kFbNone;
-  fb_u32 dc0 = 0, dc1 = 0, dc2 = 0;  // sums wrap
+  FbSums dc;
 
-  FB_DEVICE void first(fb_u32 component, fb_i32 difference) {
-    dc0 += component == 0 ? static_cast<fb_u32>(difference) : 0;
-    dc1 += component == 1 ? static_cast<fb_u32>(difference) : 0;
-    dc2 += component == 2 ? static_cast<fb_u32>(difference) : 0;
+  FB_DEVICE void code(FbBlock block, fb_u32 k, fb_u32, fb_u32, fb_i32 value) {
+    dc.add(k == 0 ? block.component() : kFbNone, value);
   }
-  FB_DEVICE bool wants() const { return false; }
-  FB_DEVICE void other(fb_u32, fb_i32) {}
   FB_DEVICE void flawed() { flaw = flaw == kFbNone ? finished : flaw; }
-  // False: that was enough.
-  FB_DEVICE bool finish() {
+  FB_DEVICE bool finish(fb_u32) {
     finished++;
     return true;
   }
@@ -187,140 +160,120 @@ struct FbCount {
 
 // Writes coefficients.
 struct FbWrite {
+  static constexpr bool kStrides = false;
   const fb_scan& scan;
-  fb_u8* scratch;
-  fb_u32 left;  // blocks to the end of those that are wanted
-  fb_u32 block;
+  fb_i16* coefficients;
+  fb_i16* into;  // nullptr: not wanted
+  fb_u32 left;   // blocks to the end of those that are wanted
   fb_u32 column;
   fb_u32 row;  // of the MCU
-  fb_u32 dc0, dc1, dc2;
-  fb_i16* into;  // nullptr: not wanted
+  FbSums dc;
 
-  FB_DEVICE FbWrite(const fb_scan& of, fb_u8* memory, const fb_chunk& chunk)
+  FB_DEVICE FbWrite(const fb_scan& of, fb_u8* scratch, const fb_chunk& chunk)
       : scan(of),
-        scratch(memory),
+        coefficients(reinterpret_cast<fb_i16*>(scratch + of.coefficients)),
         left(of.end - chunk.finished),
-        block(chunk.finished % of.mcu_blocks),
         column(chunk.finished / of.mcu_blocks % of.mcus_across),
         row(chunk.finished / of.mcu_blocks / of.mcus_across),
-        dc0(chunk.dc[0]),
-        dc1(chunk.dc[1]),
-        dc2(chunk.dc[2]) {
-    find();
+        dc{{chunk.dc[0], chunk.dc[1], chunk.dc[2]}} {
+    find(chunk.finished % of.mcu_blocks);
   }
 
-  FB_DEVICE void first(fb_u32 component, fb_i32 difference) {
-    dc0 += component == 0 ? static_cast<fb_u32>(difference) : 0;
-    dc1 += component == 1 ? static_cast<fb_u32>(difference) : 0;
-    dc2 += component == 2 ? static_cast<fb_u32>(difference) : 0;
-    if (into != nullptr) {
-      into[0] = static_cast<fb_i16>(component == 0 ? dc0 : component == 1 ? dc1 : dc2);
+  FB_DEVICE void code(FbBlock block, fb_u32 k, fb_u32 next, fb_u32 size, fb_i32 value) {
+    const fb_u32 sum = dc.add(k == 0 ? block.component() : kFbNone, value);
+    if (into != nullptr && next <= 64 && (k == 0 || size > 0)) {
+      into[kFbNatural[next - 1]] = static_cast<fb_i16>(k == 0 ? static_cast<fb_i32>(sum) : value);
     }
-  }
-  // Whether what comes is to be written.
-  FB_DEVICE bool wants() const { return into != nullptr; }
-  FB_DEVICE void other(fb_u32 place, fb_i32 value) {
-    into[kFbNatural[place]] = static_cast<fb_i16>(value);
   }
   FB_DEVICE void flawed() {}
-  FB_DEVICE bool finish() {
-    block++;
-    if (block == scan.mcu_blocks) {
-      block = 0;
-      column++;
-      if (column == scan.mcus_across) {
-        column = 0;
-        row++;
-      }
+  FB_DEVICE bool finish(fb_u32 next) {
+    if (next == 0) {
+      column = column + 1 == scan.mcus_across ? 0 : column + 1;
+      row += column == 0 ? 1 : 0;
     }
-    find();
+    find(next);
     left--;
     return left > 0;
   }
 
  private:
-  FB_DEVICE void find() {
-    const fb_scan_block& place = scan.blocks[block];
-    const fb_scan_component& of = scan.components[place.component];
+  FB_DEVICE void find(fb_u32 block) {
+    const fb_scan_block& of = scan.blocks[block];
     // What lies before wraps around to beyond.
-    const fb_u32 x = column * of.mcu_across + place.x - of.x;
-    const fb_u32 y = row * of.mcu_down + place.y - of.y;
-    into = nullptr;
-    if (x < of.across && y < of.down) {
-      into = reinterpret_cast<fb_i16*>(scratch + of.coefficients) + 64ull * (y * of.across + x);
-    }
+    const bool is_wanted =
+        column - scan.first_column < scan.columns && row - scan.first_row < scan.rows;
+    const fb_u32 at = of.first + column * of.per_column + row * of.per_row;
+    into = is_wanted ? coefficients + at : nullptr;
   }
 };
 
-// Decodes chunk `index` from the state `entry`; returns the state at its end.
+// Decodes chunk `index` from the state `entry`; returns the state at its end. Codes that begin in
+// the chunk reach beyond it by `slack` bits, if that is known: then it ends there.
 template <class Sink>
-FB_DEVICE fb_u32 fb_decode_chunk(const fb_scan& scan, const fb_table* tables, fb_u32 index,
-                                 fb_u32 entry, Sink& sink) {
+FB_DEVICE fb_u32 fb_decode_chunk(const fb_scan& scan, const FbScanTables& tables, fb_u32 index,
+                                 fb_u32 entry, fb_u32 slack, Sink& sink) {
   if (entry == kFbNone) {
     return kFbNone;
   }
-  FbBits in(scan, index);
-  in.fill();
+  const FbSharedWords entries(tables.entries);
+  const FbSharedWords blocks(tables.blocks);
+  FbBits in(scan, index, slack);
   in.drop(entry & 0xff);
   fb_u32 k = entry >> 8 & 0xff;
-  fb_u32 block = entry >> 16;
-  fb_scan_block of = scan.blocks[block];
+  FbBlock block = {blocks[entry >> 16]};
+  FbBlock following = {blocks[block.next()]};
+  fb_u32 table = k == 0 ? block.dc() : block.ac();
   for (;;) {
     in.fill();
-    if (in.position >= in.limit) {
+    if (in.is_through()) {
       break;
     }
-    const bool is_dc = k == 0;
-    const fb_table& table = tables[is_dc ? of.dc : of.ac];
-    FbEntry code = {table.entries[in.bits >> (64 - kFbLook)]};
-    // Not past the last place, where another block's codes begin, nor the chunk's end, where all
-    // threads must stop at the same code.
-    const fb_u32 far = k + code.stride_advance();
-    if (code.stride() != 0 && far < 64 && in.position + code.stride() <= in.limit && !is_dc &&
-        !sink.wants()) {
-      in.drop(code.stride());
-      k = code.stride_ends() ? kFbEndOfBlock : far;
-    } else {
+    FbEntry code = {entries[table | in.top() >> (32 - kFbLook)]};
+    if (code.code == 0) {
+      code = tables.find_long(scan, table >> kFbLook, in.top());
       if (code.code == 0) {
-        code = fb_long_entry(table, scan.codes[is_dc ? of.dc : of.ac], in.bits, is_dc);
-        if (code.code == 0) {
-          sink.flawed();
-          in.drop(1);
-          continue;
-        }
+        sink.flawed();
+        in.drop(1);
+        continue;
       }
-      k = code.advance() == 0 ? kFbEndOfBlock : k + code.advance();
-      if (is_dc) {
-        sink.first(of.component, fb_value(in.bits, code.length(), code.size()));
-      } else if (sink.wants() && code.size() > 0 && k <= 64) {
-        sink.other(k - 1, fb_value(in.bits, code.length(), code.size()));
-      }
-      in.drop(code.total());
     }
+    // Not past the last place, where another block's codes begin.
+    const fb_u32 far = k + code.stride_advance();
+    const bool strides = Sink::kStrides && (far & 64) == 0;
+    const fb_u32 next = strides ? far : k + code.advance();
+    const fb_i32 value = fb_value(in.top(), code.length(), code.size());
+    sink.code(block, k, next, code.size(), value);
+    in.drop(strides ? code.stride_length() : code.length());
+    k = next;
+    table = block.ac();
     if (k >= 64) {
       if (k > 64 && k < kFbEndOfBlock) {
         sink.flawed();
       }
-      if (in.position > in.stop) {
+      if (in.is_past_the_end()) {
         break;
       }
       k = 0;
-      block = block + 1 == scan.mcu_blocks ? 0 : block + 1;
-      of = scan.blocks[block];
-      if (!sink.finish()) {
+      block = following;
+      following = {blocks[block.next()]};
+      table = block.dc();
+      if (!sink.finish(block.number())) {
         return kFbNone;
       }
     }
   }
-  return in.is_last ? kFbNone : (in.position - in.limit) | k << 8 | block << 16;
+  const fb_u32 overshoot = in.overshoot();
+  return overshoot == kFbNone ? kFbNone : overshoot | k << 8 | block.number() << 16;
 }
 
-FB_DEVICE void fb_count_chunk(const fb_scan& scan, fb_u8* scratch, fb_u32 index, fb_u32 entry) {
+FB_DEVICE fb_u32 fb_count_chunk(const fb_scan& scan, const FbScanTables& tables, fb_u8* scratch,
+                                fb_u32 index, fb_u32 entry) {
   FbCount count;
-  const fb_table* tables = reinterpret_cast<const fb_table*>(scratch + scan.tables);
-  const fb_u32 exit = fb_decode_chunk(scan, tables, index, entry, count);
+  const fb_u32 exit = fb_decode_chunk(scan, tables, index, entry, 0, count);
   fb_chunk& chunk = reinterpret_cast<fb_chunk*>(scratch + scan.chunks)[index];
-  chunk = {entry, exit, count.finished, count.flaw, {count.dc0, count.dc1, count.dc2}, 0};
+  const fb_u32(&dc)[3] = count.dc.sums;
+  chunk = {entry, exit, count.finished, count.flaw, {dc[0], dc[1], dc[2]}, 0};
+  return exit;
 }
 
 FB_DEVICE const fb_scan& fb_scan_of_block(const fb_u8* blob, fb_u64 jobs) {
@@ -328,12 +281,6 @@ FB_DEVICE const fb_scan& fb_scan_of_block(const fb_u8* blob, fb_u64 jobs) {
 }
 
 FB_DEVICE fb_u32 fb_thread() { return blockIdx.x * kFbBlock + threadIdx.x; }
-
-// The thread's chunk; kFbNone for lanes that have none.
-FB_DEVICE fb_u32 fb_chunk_of_thread() {
-  const fb_u32 lane = fb_thread() % 32;
-  return lane < kFbLanes ? fb_thread() / 32 * kFbLanes + lane : kFbNone;
-}
 
 // Grids are (tiles of the largest, scans); `jobs` is the blob offset of the first fb_scan.
 
@@ -353,20 +300,21 @@ FB_DEVICE FbEntry fb_find(const fb_codes& codes, fb_u32 top, bool is_dc) {
   return {0};
 }
 
-// Adds the stride to the entry for `top`.
+// Adds the stride to the entry for `top`; `codes` are those that follow.
 FB_DEVICE fb_u32 fb_with_stride(FbEntry entry, const fb_codes& codes, fb_u32 top) {
   FbEntry next = entry;
   fb_u32 length = 0;
   fb_u32 advance = 0;
-  fb_u32 ends = 0;
-  while (next.code != 0 && length + next.total() <= kFbLook && ends == 0 &&
-         advance + next.advance() < 64) {
-    length += next.total();
+  while (next.code != 0 && length + next.length() <= kFbLook &&
+         advance + next.advance() % kFbEndOfBlock < 64) {
+    length += next.length();
     advance += next.advance();
-    ends = next.advance() == 0 ? 1 : 0;
+    if (advance >= kFbEndOfBlock) {
+      break;
+    }
     next = fb_find(codes, top << length & 0xffff, false);
   }
-  return entry.code | length << 19 | advance << 23 | ends << 29;
+  return length == 0 ? entry.code : (entry.code - kFbNoStride) | length << 21 | advance;
 }
 
 // Makes tables ready; one thread an entry.
@@ -380,7 +328,9 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   const bool is_dc = number < kFbTables / 2;
   const fb_u32 top = index << (16 - kFbLook);
   const FbEntry entry = fb_find(codes, top, is_dc);
-  table.entries[index] = is_dc ? entry.code : fb_with_stride(entry, codes, top);
+  const fb_codes& following = scan.codes[is_dc ? number + kFbTables / 2 : number];
+  table.entries[index] =
+      is_dc && scan.are_pairs == 0 ? entry.code : fb_with_stride(entry, following, top);
   if (index != 0) {
     return;
   }
@@ -395,92 +345,195 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   }
 }
 
-// Decodes every chunk as if a block began with it; one thread a chunk, here and below.
+// Decodes every chunk as if a block began with it, for where it ends; one thread a chunk, here and
+// below.
 extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_huffman_guess(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
+  FB_TOGETHER;
+  FB_SHARED FbScanTables tables;
   const fb_scan& scan = fb_scan_of_block(blob, jobs);
-  const fb_u32 index = fb_chunk_of_thread();
-  if (index < scan.chunk_count) {
-    fb_count_chunk(scan, scratch, index, 0);
+  if (blockIdx.x * kFbBlock >= scan.chunk_count) {
+    return;
+  }
+  FB_EACH_THREAD { tables.load(scan, scratch); }
+  FB_SYNC;
+  FB_EACH_THREAD {
+    if (fb_thread() < scan.chunk_count) {
+      FbPass pass;
+      fb_chunk& chunk = reinterpret_cast<fb_chunk*>(scratch + scan.chunks)[fb_thread()];
+      chunk.entry = kFbUnknown;
+      chunk.exit = fb_decode_chunk(scan, tables, fb_thread(), 0, 0, pass);
+    }
   }
 }
 
-// Decodes chunks again that began where the one before does not end any more. Whether a thread sees
-// what another one is about to change makes no difference in the end.
+// How often a launch of fb_huffman_settle decodes a chunk, at most: photos take up to 32 rounds.
+constexpr fb_u32 kFbRounds = 64;
+
+// Decodes chunks again that began where the one before does not end any more, until all of the
+// block's agree. Whether the first one sees what another block is about to change makes no
+// difference in the end.
 extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_huffman_settle(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
+  FB_TOGETHER;
+  FB_SHARED FbScanTables tables;
+  FB_SHARED fb_u32 entries[kFbBlock];
+  FB_SHARED fb_u32 exits[kFbBlock];
+  FB_SHARED bool is_wrong[kFbBlock];
+  FB_SHARED bool is_settled;
   const fb_scan& scan = fb_scan_of_block(blob, jobs);
-  const fb_u32 index = fb_chunk_of_thread();
-  if (index == 0 || index >= scan.chunk_count) {
+  if (blockIdx.x * kFbBlock >= scan.chunk_count) {
     return;
   }
   const volatile fb_chunk* chunks = reinterpret_cast<const fb_chunk*>(scratch + scan.chunks);
-  const fb_u32 entry = chunks[index - 1].exit;
-  if (entry != chunks[index].entry) {
-    fb_count_chunk(scan, scratch, index, entry);
+  FB_EACH_THREAD {
+    const bool is_one = fb_thread() < scan.chunk_count;
+    entries[threadIdx.x] = is_one ? chunks[fb_thread()].entry : kFbNone;
+    exits[threadIdx.x] = is_one ? chunks[fb_thread()].exit : kFbNone;
+  }
+  for (fb_u32 round = 0; round < kFbRounds; round++) {
+    FB_EACH_THREAD {
+      if (threadIdx.x == 0) {
+        is_settled = true;
+      }
+    }
+    FB_SYNC;
+    FB_EACH_THREAD {
+      const fb_u32 before = threadIdx.x > 0   ? exits[threadIdx.x - 1]
+                            : blockIdx.x == 0 ? 0
+                                              : chunks[fb_thread() - 1].exit;
+      is_wrong[threadIdx.x] = fb_thread() < scan.chunk_count && before != entries[threadIdx.x];
+      if (is_wrong[threadIdx.x]) {
+        entries[threadIdx.x] = before;
+        is_settled = false;
+      }
+    }
+    FB_SYNC;
+    if (is_settled) {
+      return;
+    }
+    if (round == 0) {
+      FB_EACH_THREAD { tables.load(scan, scratch); }
+      FB_SYNC;
+    }
+    FB_EACH_THREAD {
+      if (is_wrong[threadIdx.x]) {
+        exits[threadIdx.x] =
+            fb_count_chunk(scan, tables, scratch, fb_thread(), entries[threadIdx.x]);
+      }
+    }
+    FB_SYNC;
   }
 }
 
-// Chunks that are read at once.
-constexpr fb_u32 kFbAtOnce = 8;
+// What chunks add up to.
+struct FbTotal {
+  fb_u32 finished;
+  fb_u32 dc[3];
 
-// Sums up over the chunks, and judges; one thread a scan.
+  FB_DEVICE FbTotal operator+(const FbTotal& other) const {
+    return {finished + other.finished,
+            {dc[0] + other.dc[0], dc[1] + other.dc[1], dc[2] + other.dc[2]}};
+  }
+};
+
+// Sums up over the chunks, and judges; one block a scan.
 extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_huffman_place(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
+  FB_TOGETHER;
+  FB_SHARED FbTotal totals[2][kFbBlock];
+  FB_SHARED FbTotal before;
+  FB_SHARED bool is_bad;
   const fb_scan& scan = fb_scan_of_block(blob, jobs);
-  if (fb_thread() != 0) {
-    return;
-  }
   fb_chunk* chunks = reinterpret_cast<fb_chunk*>(scratch + scan.chunks);
-  fb_u32 finished = 0;
-  fb_u32 dc[3] = {0, 0, 0};
-  fb_u32 exit = 0;
-  bool is_good = true;
-  for (fb_u32 first = 0; first < scan.chunk_count; first += kFbAtOnce) {
-    // Loads do not wait for each other.
-    fb_chunk some[kFbAtOnce];
-    FB_UNROLL
-    for (fb_u32 i = 0; i < kFbAtOnce; i++) {
-      some[i] = chunks[first + i < scan.chunk_count ? first + i : first];
+  FB_EACH_THREAD {
+    if (threadIdx.x == 0) {
+      before = {0, {0, 0, 0}};
+      is_bad = false;
     }
-    FB_UNROLL
-    for (fb_u32 i = 0; i < kFbAtOnce; i++) {
-      if (first + i < scan.chunk_count) {
-        const fb_chunk& chunk = some[i];
-        is_good &= finished >= scan.end || chunk.entry == exit;
-        is_good &= chunk.flaw == kFbNone || finished + chunk.flaw >= scan.end;
-        exit = chunk.exit;
-        fb_chunk& to = chunks[first + i];
-        to.finished = finished;
-        finished += chunk.finished;
+  }
+  FB_SYNC;
+  for (fb_u32 first = 0; first < scan.chunk_count; first += kFbBlock) {
+    FB_EACH_THREAD {
+      FbTotal total = {0, {0, 0, 0}};
+      if (first + threadIdx.x < scan.chunk_count) {
+        const fb_chunk& chunk = chunks[first + threadIdx.x];
+        total = {chunk.finished, {chunk.dc[0], chunk.dc[1], chunk.dc[2]}};
+      }
+      totals[0][threadIdx.x] = total;
+    }
+    FB_SYNC;
+    // Hillis and Steele, "Data Parallel Algorithms", Communications of the ACM 29, 1986.
+    fb_u32 from = 0;
+    for (fb_u32 distance = 1; distance < kFbBlock; distance *= 2) {
+      FB_EACH_THREAD {
+        const FbTotal& total = totals[from][threadIdx.x];
+        totals[1 - from][threadIdx.x] =
+            threadIdx.x < distance ? total : totals[from][threadIdx.x - distance] + total;
+      }
+      FB_SYNC;
+      from = 1 - from;
+    }
+    FB_EACH_THREAD {
+      if (first + threadIdx.x < scan.chunk_count) {
+        fb_chunk& chunk = chunks[first + threadIdx.x];
+        const FbTotal all = threadIdx.x == 0 ? before : before + totals[from][threadIdx.x - 1];
+        const fb_u32 exit = first + threadIdx.x == 0 ? 0 : (&chunk)[-1].exit;
+        const bool is_needed = all.finished < scan.end;
+        const bool is_flawed = chunk.flaw != kFbNone && all.finished + chunk.flaw < scan.end;
+        if ((is_needed && chunk.entry != exit) || is_flawed) {
+          is_bad = true;
+        }
+        chunk.finished = all.finished;
         FB_UNROLL
         for (fb_u32 component = 0; component < 3; component++) {
-          to.dc[component] = dc[component];
-          dc[component] += chunk.dc[component];
+          chunk.dc[component] = all.dc[component];
         }
       }
     }
+    FB_SYNC;
+    FB_EACH_THREAD {
+      if (threadIdx.x == 0) {
+        before = before + totals[from][kFbBlock - 1];
+      }
+    }
+    FB_SYNC;
   }
-  *reinterpret_cast<fb_u32*>(scratch + scan.status) = is_good && finished >= scan.end;
+  FB_EACH_THREAD {
+    if (threadIdx.x == 0) {
+      *reinterpret_cast<fb_u32*>(scratch + scan.status) = !is_bad && before.finished >= scan.end;
+    }
+  }
 }
 
 // Writes the coefficients of the blocks that are wanted.
 extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_huffman_write(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
+  FB_TOGETHER;
+  FB_SHARED FbScanTables tables;
   const fb_scan& scan = fb_scan_of_block(blob, jobs);
-  const fb_u32 index = fb_chunk_of_thread();
-  if (index >= scan.chunk_count || *reinterpret_cast<const fb_u32*>(scratch + scan.status) == 0) {
+  const fb_u32 first = blockIdx.x * kFbBlock;
+  if (first >= scan.chunk_count || *reinterpret_cast<const fb_u32*>(scratch + scan.status) == 0) {
     return;
   }
   const fb_chunk* chunks = reinterpret_cast<const fb_chunk*>(scratch + scan.chunks);
-  const fb_chunk& chunk = chunks[index];
-  const bool is_before = index + 1 < scan.chunk_count && chunks[index + 1].finished < scan.first;
-  if (is_before || chunk.finished >= scan.end) {
+  const fb_u32 end = first + kFbBlock;
+  if (chunks[first].finished >= scan.end ||
+      (end < scan.chunk_count && chunks[end].finished < scan.first)) {
     return;
   }
-  FbWrite write(scan, scratch, chunk);
-  const fb_table* tables = reinterpret_cast<const fb_table*>(scratch + scan.tables);
-  fb_decode_chunk(scan, tables, index, chunk.entry, write);
+  FB_EACH_THREAD { tables.load(scan, scratch); }
+  FB_SYNC;
+  FB_EACH_THREAD {
+    const fb_u32 index = fb_thread();
+    const bool is_before = index + 1 < scan.chunk_count && chunks[index + 1].finished < scan.first;
+    if (index < scan.chunk_count && !is_before && chunks[index].finished < scan.end) {
+      const fb_chunk& chunk = chunks[index];
+      FbWrite write(scan, scratch, chunk);
+      const fb_u32 slack = chunk.exit == kFbNone ? 0 : chunk.exit & 0xff;
+      fb_decode_chunk(scan, tables, index, chunk.entry, slack, write);
+    }
+  }
 }
 
 #endif

@@ -7,9 +7,6 @@
 
 #include "render.h"
 
-// Lanes of a warp that decode. Each goes its own way, and takes the others along: there are too few
-// chunks to fill a GPU, so more warps of fewer lanes are done sooner.
-constexpr fb_u32 kFbLanes = 8;
 // Bits by which codes are looked up.
 constexpr fb_u32 kFbLook = 10;
 constexpr fb_u32 kFbMostBlocks = 10;  // of an MCU
@@ -22,41 +19,38 @@ struct fb_codes {
   fb_u8 symbols[256];
 };
 
-// A block of an MCU.
+// A block of an MCU. Where its coefficients lie is counted in coefficients, from fb_scan's on, and
+// wraps: first + column * per_column + row * per_row, of the MCU.
 struct fb_scan_block {
+  fb_u32 first;
+  fb_u32 per_column;
+  fb_u32 per_row;
   fb_u8 component;
-  fb_u8 x;  // place among the component's blocks of the MCU
-  fb_u8 y;
   fb_u8 dc;  // its tables
   fb_u8 ac;
-  fb_u8 reserved[3];
-};
-
-// The blocks of a component that are wanted; see fb_blocks.
-struct fb_scan_component {
-  fb_u64 coefficients;  // scratch offset of fb_i16[down][across][64], zeros at first
-  fb_u32 x;             // place of the first one among the component's
-  fb_u32 y;
-  fb_u32 across;
-  fb_u32 down;
-  fb_u32 mcu_across;  // blocks of an MCU
-  fb_u32 mcu_down;
+  fb_u8 reserved;
 };
 
 struct fb_scan {
-  fb_u64 data;    // address of the last multiple of 4 before the scan's data
-  fb_u64 chunks;  // scratch offset of fb_chunk[chunk_count]
-  fb_u64 tables;  // scratch offset of fb_table[kFbTables]
-  fb_u64 status;  // scratch offset of fb_u32: 1 once everything that is wanted is known to be good
-  fb_u32 bytes;   // from there to the end of the file
-  fb_u32 skip;    // and to the data
-  fb_u32 chunk_bytes;  // that one thread decodes, a multiple of 4
+  fb_u64 data;          // address of the last multiple of 4 before the scan's data
+  fb_u64 chunks;        // scratch offset of fb_chunk[chunk_count]
+  fb_u64 tables;        // scratch offset of fb_table[kFbTables]
+  fb_u64 status;        // scratch offset of fb_u32: 1 once all that is wanted is known to be good
+  fb_u64 coefficients;  // scratch offset of the wanted blocks, fb_i16[64] each, zeros at first
+  fb_u32 bytes;         // from `data` to the end of the file
+  fb_u32 skip;          // and to the scan's data
+  fb_u32 chunk_bytes;   // that one thread decodes, a multiple of 4
   fb_u32 chunk_count;
   fb_u32 mcus_across;
   fb_u32 mcu_blocks;
-  fb_u32 first;  // the wanted blocks are among those from here
-  fb_u32 end;    // to here, counted as the scan has them
-  fb_scan_component components[3];
+  fb_u32 first;         // the wanted blocks are among those from here
+  fb_u32 end;           // to here, counted as the scan has them
+  fb_u32 first_column;  // the wanted MCUs
+  fb_u32 columns;
+  fb_u32 first_row;
+  fb_u32 rows;
+  fb_u32 are_pairs;  // 1: blocks have the DC and the AC table of the same number
+  fb_u32 reserved;
   fb_scan_block blocks[kFbMostBlocks];
   fb_codes codes[kFbTables];
 };
@@ -79,9 +73,10 @@ struct fb_chunk {
 };
 
 constexpr fb_u32 kFbNone = ~0u;
+constexpr fb_u32 kFbUnknown = ~1u;  // an entry, as long as there is only a guess
 
-static_assert(sizeof(fb_codes) == 272 && sizeof(fb_scan_block) == 8, "mirrored");
-static_assert(sizeof(fb_scan_component) == 32 && sizeof(fb_scan) == 1328, "mirrored");
+static_assert(sizeof(fb_codes) == 272 && sizeof(fb_scan_block) == 16, "mirrored");
+static_assert(sizeof(fb_scan) == 1344, "mirrored");
 static_assert(sizeof(fb_table) == 4232 && sizeof(fb_chunk) == 32, "mirrored");
 
 #endif

@@ -36,6 +36,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("source.h", include_str!("../../../../cpp/kernels/source.h")),
     ("gather.h", include_str!("../../../../cpp/kernels/gather.h")),
     ("huffman.h", include_str!("../../../../cpp/kernels/huffman.h")),
+    ("bits.h", include_str!("../../../../cpp/kernels/bits.h")),
     ("scan.h", include_str!("../../../../cpp/kernels/scan.h")),
     ("idct.h", include_str!("../../../../cpp/kernels/idct.h")),
     ("levels.h", include_str!("../../../../cpp/kernels/levels.h")),

@@ -16,20 +16,20 @@ pub use header::Scan;
 
 use super::blob::Blob;
 use super::{Kernel, Launch, Packed, blocks};
-use descriptor::{CHUNK_BYTES, LANES, LOOK, TABLE_BYTES};
-use forebay_core::{Size, ports};
+use descriptor::{CHUNK_BYTES, LOOK, TABLE_BYTES};
+use forebay_core::{Region, Size, ports};
 use header::TABLES;
 use std::ops::RangeInclusive;
 
-/// How often chunks are decoded again after a guess. Of 391 photos, 306 need it once and none more
-/// than 8 times; noise at the best quality needs up to 17.
-const ROUNDS: usize = 8;
-/// Blocks of a chunk on average: with fewer, threads fall into step too late.
-const CHUNK_BLOCKS: usize = 48;
+/// How often blocks of threads settle what the one before has left, after a guess.
+const ROUNDS: usize = 4;
+/// Blocks of a chunk on average. With fewer, threads fall into step after more rounds; with more,
+/// each takes longer.
+const CHUNK_BLOCKS: usize = 16;
 /// Bytes of a chunk.
-const CHUNK: RangeInclusive<usize> = 256..=8192;
-/// Threads of a warp.
-const WARP: u32 = 32;
+const CHUNK: RangeInclusive<usize> = 64..=1024;
+/// Coefficients of a block.
+const BLOCK: u32 = 64;
 /// Bytes that are read at once.
 const WORD: usize = 4;
 /// Parts of the scratch begin at multiples of this.
@@ -118,59 +118,70 @@ impl ScanItem<'_> {
         self.data().div_ceil(self.chunk())
     }
 
-    /// Numbers of the first wanted block and of the one behind the last, as the scan has them.
-    fn wanted(&self, mcu_blocks: u32) -> (u32, u32) {
+    /// The MCUs that are wanted.
+    fn wanted(&self) -> Region {
         let (of, blocks) = (&self.scan.components[0], &self.components[0]);
-        let mcu =
-            |x: u32, y: u32| (y / of.down * self.scan.mcus_across() + x / of.across) * mcu_blocks;
-        let last = mcu(blocks.x + blocks.across - 1, blocks.y + blocks.down - 1);
-        (mcu(blocks.x, blocks.y), last + mcu_blocks)
+        Region {
+            x: blocks.x / of.across,
+            y: blocks.y / of.down,
+            width: blocks.across / of.across,
+            height: blocks.down / of.down,
+        }
+    }
+
+    /// The blocks of an MCU, and how many there are.
+    fn blocks(&self) -> ([descriptor::Block; header::MOST_BLOCKS], u32) {
+        let wanted = self.wanted();
+        let mut blocks = [descriptor::Block::default(); header::MOST_BLOCKS];
+        let mut count = 0;
+        for (place, of) in self.scan.components.iter().enumerate() {
+            let held = &self.components[place];
+            let (per_column, per_row) = (of.across * BLOCK, of.down * held.across * BLOCK);
+            let origin = number_of(held.offset / size_of::<i16>());
+            let origin = origin
+                .wrapping_sub(wanted.x.wrapping_mul(per_column))
+                .wrapping_sub(wanted.y.wrapping_mul(per_row));
+            for (y, x) in (0..of.down).flat_map(|y| (0..of.across).map(move |x| (y, x))) {
+                blocks[count] = descriptor::Block {
+                    first: origin.wrapping_add((y * held.across + x) * BLOCK),
+                    per_column,
+                    per_row,
+                    component: u8::try_from(place).expect("three components"),
+                    dc: of.dc,
+                    ac: of.ac,
+                    reserved: 0,
+                };
+                count += 1;
+            }
+        }
+        (blocks, number_of(count))
     }
 
     fn describe(&self, number: usize, parts: &Parts) -> descriptor::Scan {
-        let mut blocks = [descriptor::Block::default(); header::MOST_BLOCKS];
-        let mut mcu_blocks = 0;
-        for (component, of) in self.scan.components.iter().enumerate() {
-            for (y, x) in (0..of.down).flat_map(|y| (0..of.across).map(move |x| (y, x))) {
-                blocks[mcu_blocks] = descriptor::Block {
-                    component: small(component),
-                    x: small(x as usize),
-                    y: small(y as usize),
-                    dc: of.dc,
-                    ac: of.ac,
-                    reserved: [0; 3],
-                };
-                mcu_blocks += 1;
-            }
-        }
-        let mcu_blocks = number_of(mcu_blocks);
-        let (first, end) = self.wanted(mcu_blocks);
-        let component = |place: usize| {
-            let (of, blocks) = (&self.scan.components[place], &self.components[place]);
-            descriptor::Component {
-                coefficients: parts.coefficients + blocks.offset as u64,
-                x: blocks.x,
-                y: blocks.y,
-                across: blocks.across,
-                down: blocks.down,
-                mcu_across: of.across,
-                mcu_down: of.down,
-            }
-        };
+        let wanted = self.wanted();
+        let (blocks, mcu_blocks) = self.blocks();
+        let mcu = |x: u32, y: u32| (y * self.scan.mcus_across() + x) * mcu_blocks;
+        let last = mcu(wanted.x + wanted.width - 1, wanted.y + wanted.height - 1);
         descriptor::Scan {
             data: self.file + self.before() as u64,
             chunks: parts.chunks,
             tables: parts.tables,
             status: (number * size_of::<u32>()) as u64,
+            coefficients: parts.coefficients,
             bytes: number_of(self.data()),
             skip: number_of(self.scan.data() - self.before()),
             chunk_bytes: number_of(self.chunk()),
             chunk_count: number_of(self.chunks()),
             mcus_across: self.scan.mcus_across(),
             mcu_blocks,
-            first,
-            end,
-            components: [component(0), component(1), component(2)],
+            first: mcu(wanted.x, wanted.y),
+            end: last + mcu_blocks,
+            first_column: wanted.x,
+            columns: wanted.width,
+            first_row: wanted.y,
+            rows: wanted.height,
+            are_pairs: self.scan.components.iter().all(|of| of.dc + 2 == of.ac).into(),
+            reserved: 0,
             blocks,
             codes: self
                 .scan
@@ -211,7 +222,6 @@ pub fn pack_scans(
         tiles: threads.div_ceil(super::BLOCK_THREADS),
     };
     let chunks = scans.iter().map(|scan| scan.chunk_count.max(1)).max().unwrap_or(1);
-    let chunks = chunks.div_ceil(LANES) * WARP;
     let mut launches = vec![
         launch(Kernel::HuffmanTables, number_of(TABLES) << LOOK),
         launch(Kernel::HuffmanGuess, chunks),
@@ -240,10 +250,6 @@ pub fn pack_scans(
     (packed, sources)
 }
 
-fn small(number: usize) -> u8 {
-    u8::try_from(number).expect("at most 10 blocks an MCU")
-}
-
 fn number_of(count: usize) -> u32 {
-    u32::try_from(count).expect("files are at most 16 MiB")
+    u32::try_from(count).expect("coefficients take 4 GiB at most")
 }
