@@ -12,7 +12,7 @@
 // | fb_levels_to_tables| color/levels.rs, here levels.h       | as there                      |
 // | fb_erase           | write/mod.rs                         | by the host                   |
 //
-// Both: grid (tiles of the largest job, jobs), block (kFbBlock). `jobs` is the blob offset of the
+// All: grid (tiles of the largest job, jobs), block (kFbBlock). `jobs` is the blob offset of the
 // launch's first fb_job, a multiple of 8; slots are aligned to their elements. The host has checked
 // that every address that a job leads to exists (rust/cuda/src/pack/check.rs).
 //
@@ -44,47 +44,134 @@ FB_DEVICE fb_u32 fb_copied_from(const fb_axis& axis, const fb_u8* blob, fb_u32 i
   return axis.first + static_cast<fb_u32>(axis.step) * i;
 }
 
-// Output i of a weighted axis; `pixel` maps an input position to its pixel.
+constexpr fb_u32 kFbAll = ~0u;
+
+// Adds those inputs of output i of a weighted axis that lie in [begin, end); `pixel` maps an input
+// position to its pixel.
 template <class Pixel>
-FB_DEVICE FbRgb fb_weighted(const fb_axis& axis, const fb_u8* blob, fb_u32 i, Pixel pixel) {
+FB_DEVICE FbRgb fb_add_taps(FbRgb sum, const fb_axis& axis, const fb_u8* blob, fb_u32 i,
+                            fb_u32 begin, fb_u32 end, Pixel pixel) {
   const fb_span span = reinterpret_cast<const fb_span*>(blob + axis.table)[i];
   const fb_i16* weights = reinterpret_cast<const fb_i16*>(blob + axis.weights) + i;
-  const fb_i32 half = 1 << axis.precision >> 1;
-  FbRgb sum = {half, half, half};
-  for (fb_u32 tap = 0; tap < span.count; tap++, weights += axis.content_len) {
+  const fb_u32 skipped = span.start < begin ? begin - span.start : 0;
+  const fb_u32 left = span.start < end ? end - span.start : 0;
+  const fb_u32 taps = span.count < left ? span.count : left;
+  weights += static_cast<fb_u64>(skipped) * axis.content_len;
+  for (fb_u32 tap = skipped; tap < taps; tap++, weights += axis.content_len) {
     const fb_i32 weight = *weights;
     const FbRgb input = pixel(span.start + tap);
     sum.red += weight * input.red;
     sum.green += weight * input.green;
     sum.blue += weight * input.blue;
   }
+  return sum;
+}
+
+// Where sums begin, so that they are rounded half up.
+FB_DEVICE FbRgb fb_half(const fb_axis& axis) {
+  const fb_i32 half = 1 << axis.precision >> 1;
+  return {half, half, half};
+}
+
+FB_DEVICE FbRgb fb_rounded(const fb_axis& axis, FbRgb sum) {
   return {fb_clamp_u8(sum.red >> axis.precision), fb_clamp_u8(sum.green >> axis.precision),
           fb_clamp_u8(sum.blue >> axis.precision)};
 }
 
-// One thread a pixel of (needed input rows) x (output columns); those are 4 bytes each in the
-// scratch, so that neighbouring threads write, and fb_resample_down reads, whole words.
+// Rows of a tile of fb_resample_across that is as wide as a block.
+constexpr fb_u32 kFbTileRows = 8;
+// Input pixels that a block keeps: each is made once, and weighted for several outputs. A row that
+// has more is taken in pieces.
+constexpr fb_u32 kFbKept = 4096;
+
+// Pixels [begin, end) of some rows, made by all threads of the block.
+template <class Pixel>
+FB_DEVICE void fb_keep(fb_u32* kept, fb_u32 begin, fb_u32 end, fb_u32 top, fb_u32 rows,
+                       Pixel pixel) {
+  const fb_u32 length = end - begin;
+  fb_u32 row = threadIdx.x / length;
+  fb_u32 column = threadIdx.x % length;
+  for (fb_u32 i = threadIdx.x; i < length * rows; i += kFbBlock) {
+    kept[i] = fb_rgbx(pixel(begin + column, top + row));
+    column += kFbBlock % length;
+    row += kFbBlock / length + (column >= length ? 1 : 0);
+    column -= column >= length ? length : 0;
+  }
+}
+
+// Makes (needed input rows) x (output columns) pixels; those are 4 bytes each in the scratch, so
+// that neighbouring threads write, and fb_resample_down reads, whole words. A block makes a tile:
+// as many rows of as many columns as the host counts, see across_tiles in pack/batch.rs.
 extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_resample_across(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
+  FB_TOGETHER;
+  FB_SHARED fb_u32 kept[kFbKept];
+  FB_SHARED FbRgb sums[kFbBlock];
   const fb_job& job = reinterpret_cast<const fb_job*>(blob + jobs)[blockIdx.y];
-  const fb_u32 columns = job.x.content_len;
-  const fb_u32 index = blockIdx.x * kFbBlock + threadIdx.x;
-  if (index >= columns * job.across_rows) {
+  const fb_u32 all = job.x.content_len;
+  const fb_u32 width = all < kFbBlock ? all : kFbBlock;
+  const fb_u32 lines = kFbBlock / width;  // that the block's threads make at once
+  const fb_u32 across = (all + width - 1) / width;
+  const fb_u32 left = blockIdx.x % across * width;
+  const fb_u32 above = blockIdx.x / across * lines * kFbTileRows;
+  if (above >= job.across_rows) {
     return;
   }
-  const fb_u32 column = index % columns;
-  const fb_u32 row = job.across_top + index / columns;
-  const FbRgb sum = fb_with_input(job, blob, scratch, [&](auto pixel) {
-    return fb_weighted(job.x, blob, column, [&](fb_u32 from) { return pixel(from, row); });
-  });
-  reinterpret_cast<fb_u32*>(scratch + job.across)[index] = fb_rgbx(sum);
+  const fb_u32 columns = width < all - left ? width : all - left;
+  const fb_u32 below = job.across_rows - above;
+  const fb_u32 rows = lines * kFbTileRows < below ? lines * kFbTileRows : below;
+  // Spans go to the right or, mirrored, to the left.
+  const fb_span* spans = reinterpret_cast<const fb_span*>(blob + job.x.table) + left;
+  const fb_span one = spans[0];
+  const fb_span other = spans[columns - 1];
+  const fb_u32 begin = one.start < other.start ? one.start : other.start;
+  const fb_u32 one_end = one.start + one.count;
+  const fb_u32 other_end = other.start + other.count;
+  const fb_u32 end = one_end > other_end ? one_end : other_end;
+  const fb_u32 length = end - begin < kFbKept ? end - begin : kFbKept;  // of a piece
+  const fb_u32 fitting = end - begin > kFbKept ? 1 : kFbKept / length;
+  for (fb_u32 first = 0; first < rows; first += fitting) {
+    const fb_u32 some = fitting < rows - first ? fitting : rows - first;
+    const fb_u32 top = job.across_top + above + first;
+    for (fb_u32 piece = begin; piece < end; piece += length) {
+      const fb_u32 piece_end = length < end - piece ? piece + length : end;
+      FB_EACH_THREAD {
+        fb_with_input(job, blob, scratch, [&](auto pixel) {
+          fb_keep(kept, piece, piece_end, top, some, pixel);
+          return FbRgb{};
+        });
+      }
+      FB_SYNC;
+      FB_EACH_THREAD {
+        const fb_u32 column = threadIdx.x % width;
+        const bool works = column < columns && threadIdx.x < lines * width;
+        // A thread has several rows only if these are whole.
+        for (fb_u32 row = threadIdx.x / width; row < some && works; row += lines) {
+          const fb_u32* line = kept + row * (piece_end - piece);
+          FbRgb sum = piece == begin ? fb_half(job.x) : sums[threadIdx.x];
+          sum = fb_add_taps(sum, job.x, blob, left + column, piece, piece_end,
+                            [&](fb_u32 from) { return fb_rgb(line[from - piece]); });
+          if (piece_end == end) {
+            const fb_u64 place = static_cast<fb_u64>(above + first + row) * all + left + column;
+            reinterpret_cast<fb_u32*>(scratch + job.across)[place] =
+                fb_rgbx(fb_rounded(job.x, sum));
+          } else {
+            sums[threadIdx.x] = sum;
+          }
+        }
+      }
+      FB_SYNC;
+    }
+  }
 }
 
 // Output `row` of the y axis; `pixel` maps an input row to its pixel.
 template <class Pixel>
 FB_DEVICE FbRgb fb_down(const fb_job& job, const fb_u8* blob, fb_u32 row, Pixel pixel) {
-  return job.y.kind == FB_AXIS_WEIGHTED ? fb_weighted(job.y, blob, row, pixel)
-                                        : pixel(fb_copied_from(job.y, blob, row));
+  if (job.y.kind != FB_AXIS_WEIGHTED) {
+    return pixel(fb_copied_from(job.y, blob, row));
+  }
+  return fb_rounded(job.y, fb_add_taps(fb_half(job.y), job.y, blob, row, 0, kFbAll, pixel));
 }
 
 // The resampled pixel at a column and row of the content.

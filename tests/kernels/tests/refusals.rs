@@ -64,6 +64,7 @@ fn axes_that_leave_the_input_are_refused() {
     assert_eq!(weighted(|table| table.counts[0] = 0), expected);
     assert_eq!(weighted(|table| table.counts[0] = table.taps + 1), expected);
     assert_eq!(weighted(|table| table.precision = 31), expected);
+    assert_eq!(weighted(|table| table.starts.swap(2, 5)), expected, "back and forth");
     assert_eq!(weighted(|table| table.weights.truncate(1)), expected);
     assert_eq!(weighted(|table| table.counts.truncate(1)), expected);
     let mut second = plan();

@@ -6,13 +6,14 @@ use super::descriptor::{self, Span, axis_kind};
 use forebay_core::coeffs::Table;
 use forebay_core::{Axis, Taps};
 
-/// Refuses axes that read beyond an input of `input` positions, and tables of wrong lengths.
+/// Refuses axes that read beyond an input of `input` positions, tables of wrong lengths, and such
+/// whose outputs do not follow each other, from the left or from the right.
 pub(super) fn check(axis: &Axis, input: u32) -> Result<(), Error> {
     let rows = content_len(axis) as u64;
     let inside = u64::from(axis.content_start) + rows <= u64::from(axis.out_len)
         && match &axis.taps {
             Taps::Copy(sources) => sources.iter().all(|&source| source < input),
-            Taps::Weighted(table) => fits(table, input),
+            Taps::Weighted(table) => fits(table, input) && is_ordered(table),
         };
     if inside { Ok(()) } else { Err(Error::Axis { input }) }
 }
@@ -26,6 +27,15 @@ fn fits(table: &Table, input: u32) -> bool {
             (1..=table.taps).contains(&count)
                 && start.checked_add(count).is_some_and(|end| end <= input)
         })
+}
+
+/// The across kernel keeps what lies between the first and the last output of a tile.
+fn is_ordered(table: &Table) -> bool {
+    let spans = table.starts.iter().zip(&table.counts).map(|(start, count)| (start, start + count));
+    let spans: Vec<(&u32, u32)> = spans.collect();
+    let right = |pair: &[(&u32, u32)]| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1;
+    let left = |pair: &[(&u32, u32)]| pair[0].0 >= pair[1].0 && pair[0].1 >= pair[1].1;
+    spans.windows(2).all(right) || spans.windows(2).all(left)
 }
 
 fn content_len(axis: &Axis) -> usize {

@@ -30,6 +30,9 @@ pub(super) struct Batch<'a> {
     erasures: Vec<Vec<descriptor::Erasure>>,
 }
 
+/// Rows of a tile of the across kernel that is as wide as a block of threads.
+const TILE_ROWS: u32 = 8;
+
 /// Words of three tables of bytes.
 const TABLE_WORDS: u64 = 3 * 256 / 4;
 
@@ -252,9 +255,9 @@ impl Jobs {
         let mut jobs = self.across;
         jobs.append(&mut self.down_only);
         let offset = blob.append(&jobs);
-        let mut push = |kernel, jobs: &[descriptor::Job], pixels: fn(&descriptor::Job) -> u32| {
+        let mut push = |kernel, jobs: &[descriptor::Job], tiles: fn(&descriptor::Job) -> u32| {
             for (chunk, jobs) in jobs.chunks(MAX_JOBS).enumerate() {
-                let tiles = jobs.iter().map(pixels).max().unwrap_or(0).div_ceil(BLOCK);
+                let tiles = jobs.iter().map(tiles).max().unwrap_or(0);
                 if tiles == 0 {
                     continue;
                 }
@@ -266,9 +269,17 @@ impl Jobs {
                 });
             }
         };
-        push(Kernel::ResampleAcross, &jobs[..across], |job| job.x.content_len * job.across_rows);
-        push(Kernel::ResampleDown, &jobs, |job| job.x.out_len * job.y.out_len);
+        push(Kernel::ResampleAcross, &jobs[..across], |job| {
+            across_tiles(job.x.content_len, job.across_rows)
+        });
+        push(Kernel::ResampleDown, &jobs, |job| (job.x.out_len * job.y.out_len).div_ceil(BLOCK));
     }
+}
+
+/// Tiles of the across kernel, as it counts them.
+fn across_tiles(columns: u32, rows: u32) -> u32 {
+    let width = columns.clamp(1, BLOCK);
+    columns.div_ceil(width) * rows.div_ceil(BLOCK / width * TILE_ROWS)
 }
 
 /// Memory of one image. Passes run one after the other, so each shares it with the one but last

@@ -48,8 +48,9 @@ pub enum Error {
         /// In which way.
         what: &'static str,
     },
-    /// An axis reads beyond its input, or its tables have wrong lengths.
-    #[error("an axis that leaves 0..{input}")]
+    /// An axis reads beyond its input, its outputs go back and forth, or its tables have wrong
+    /// lengths.
+    #[error("an axis that leaves 0..{input}, or does not go one way")]
     Axis {
         /// Positions of the input.
         input: u32,
