@@ -305,10 +305,16 @@ pub trait Decoder: Send + Sync {
         0
     }
 
-    /// Called on a thread of the engine's that starts, while other threads work already: what takes
-    /// long and is not needed for the first images. Until it is done, `cost` says `None`. May be
-    /// called on several threads, which all return when it is done.
+    /// Makes ready what takes long and is seldom needed. Until it is done, `cost` says `None`. Called
+    /// on a thread of the engine's while others work: before any work where shares of the images are
+    /// fixed, else once `wants_warm_up`. May be called on several threads, which all return when it
+    /// is done.
     fn warm_up(&self) {}
+
+    /// Whether `cost` has said `None` to an image only because [`Decoder::warm_up`] was not called.
+    fn wants_warm_up(&self) -> bool {
+        false
+    }
 
     /// How it takes work if it has engines of its own; `None` if it works on the thread that calls
     /// it.

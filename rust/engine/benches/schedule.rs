@@ -1,10 +1,11 @@
 //! Images a second that the scheduler hands to backends which only sleep: how far it keeps threads
 //! and engines busy, what its lock costs, and how evenly batches come.
 //!
-//! `cargo bench -p forebay-engine --features testing --bench schedule -- [WORKERS [DEPTH [CORES [BATCH]]]]`
-//! Reading takes 35 us an image, preparing 50, decoding 800 on a thread and 55 in an engine; there
-//! are CORES submits at once to a decoder for which a thread waits 2 ms and 15 us an image times
-//! CORES. Rendering takes 4 us an image.
+//! `cargo bench -p forebay-engine --features testing --bench schedule -- [WORKERS [DEPTH [CORES [BATCH [COST]]]]]`
+//! Reading takes 35 us an image, preparing 50, decoding 800 on a thread and 55 in an engine. There are
+//! CORES submits at once to a decoder that says an image costs COST ns (16,000); a thread waits for
+//! it 3 us an image and, one submit after the other, 2 ms and a quarter of the cost an image.
+//! Rendering takes 4 us an image.
 
 use forebay_core::order::{Dealing, LastBatch};
 use forebay_core::ports::{
@@ -20,14 +21,15 @@ use forebay_core::{
 use forebay_engine::testing::BatchRenderer;
 use forebay_engine::{EngineConfig, FeedConfig, Next, Parts, Pipeline};
 use std::io::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const READ: Duration = Duration::from_micros(35);
 const PREPARE: Duration = Duration::from_micros(50);
 const THREAD: Duration = Duration::from_micros(800);
 const ENGINE: Duration = Duration::from_micros(55);
-const CORES: [Duration; 2] = [Duration::from_millis(2), Duration::from_micros(15)];
+const CORES: Duration = Duration::from_millis(2);
+const COPY: Duration = Duration::from_micros(3);
 const SIZE: Size = Size { width: 1, height: 1 };
 const TIME: Duration = Duration::from_secs(3);
 const RENDER: Duration = Duration::from_micros(4);
@@ -94,9 +96,14 @@ impl Planner for Recipe {
 #[derive(Debug)]
 struct Sleeper {
     name: &'static str,
+    /// What it says that an image costs.
+    cost: Duration,
+    /// Of each image, before it is a submit's turn.
+    copy: Duration,
     /// Of a submit, and of each image.
     times: [Duration; 2],
     engines: Option<Engines>,
+    turn: Mutex<()>,
 }
 
 impl Decoder for Sleeper {
@@ -119,7 +126,7 @@ impl Decoder for Sleeper {
     }
 
     fn cost(&self, _meta: &ImageMeta, _region: Region) -> Option<Cost> {
-        Some(Cost(u64::try_from(self.times[1].as_nanos()).unwrap_or(u64::MAX)))
+        Some(Cost(u64::try_from(self.cost.as_nanos()).unwrap_or(u64::MAX)))
     }
 
     fn engines(&self) -> Option<Engines> {
@@ -132,7 +139,12 @@ impl Decoder for Sleeper {
 
     fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
         let [submit, image] = self.times;
-        std::thread::sleep(submit + image * u32::try_from(jobs.len()).unwrap_or(u32::MAX));
+        let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
+        std::thread::sleep(self.copy * count);
+        // Threads decode beside each other.
+        let turn = self.engines.map(|_| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+        std::thread::sleep(submit + image * count);
+        drop(turn);
         let pixels = |job: DecodeJob| {
             let (region, rows) = (job.region, Box::new(vec![0_u8; 3]));
             let pixels = Ok(Pixels::Host(HostPixels { region, channels: 3, rows }));
@@ -146,6 +158,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<usize>().ok());
     let mut number = |default| numbers.next().unwrap_or(default);
     let (workers, depth, cores, batch) = (number(15), number(3), number(2), number(256));
+    let of_cores = Duration::from_nanos(number(16_000) as u64);
 
     let dealing =
         Dealing { batch_size: batch as u64, rank: 0, world_size: 1, last_batch: LastBatch::Drop };
@@ -160,20 +173,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         layout: Layout::Contiguous,
         on_device: false,
     };
-    let cost = Cost(4_000_000);
-    let engines = Engines { submits: 1, jobs: 64, enough: 16, least: 16, cost, busy: true };
-    let sleeper =
-        |name, times, engines| -> Arc<dyn Decoder> { Arc::new(Sleeper { name, times, engines }) };
+    let engines =
+        Engines { submits: 1, jobs: 64, enough: 16, least: 16, cost: Cost(4_000_000), busy: true };
+    let sleeper = |name, cost, copy, times, engines| -> Arc<dyn Decoder> {
+        Arc::new(Sleeper { name, cost, copy, times, engines, turn: Mutex::default() })
+    };
     let mut decoders = vec![
-        sleeper("threads", [Duration::ZERO, THREAD], None),
-        sleeper("engines", [Duration::ZERO, ENGINE], Some(engines)),
+        sleeper("threads", THREAD, Duration::ZERO, [Duration::ZERO, THREAD], None),
+        sleeper("engines", ENGINE, Duration::ZERO, [Duration::ZERO, ENGINE], Some(engines)),
     ];
     if cores > 0 {
+        let cost = Cost(5_000_000);
         let engines =
-            Engines { submits: cores, jobs: 192, enough: 64, least: 4, busy: false, ..engines };
-        let [submit, image] = CORES;
-        let times = [submit, image * u32::try_from(cores)?];
-        decoders.push(sleeper("cores", times, Some(engines)));
+            Engines { submits: cores, jobs: 256, enough: 64, least: 4, cost, busy: false };
+        decoders.push(sleeper("cores", of_cores, COPY, [CORES, of_cores / 4], Some(engines)));
     }
     let parts = Parts {
         source: Arc::new(Photos(Schema { fields: vec![Field::image("image")] })),

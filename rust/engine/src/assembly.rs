@@ -175,8 +175,6 @@ pub(crate) struct Finished {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ForEngines {
     pub(crate) images: u64,
-    /// See [`Ways::is_for_busy_ones`].
-    pub(crate) for_busy_ones: u64,
     /// See [`Ways::weight`].
     pub(crate) weight: u64,
     /// See [`Ways::engine_cost`].
@@ -186,12 +184,7 @@ pub(crate) struct ForEngines {
 impl ForEngines {
     fn of(ways: &Ways) -> Self {
         let cost = ways.engine_cost();
-        Self {
-            images: cost.is_some().into(),
-            for_busy_ones: ways.is_for_busy_ones().into(),
-            weight: ways.weight,
-            cost: cost.unwrap_or(0),
-        }
+        Self { images: cost.is_some().into(), weight: ways.weight, cost: cost.unwrap_or(0) }
     }
 }
 
@@ -201,7 +194,6 @@ impl Add for ForEngines {
     fn add(self, more: Self) -> Self {
         Self {
             images: self.images + more.images,
-            for_busy_ones: self.for_busy_ones + more.for_busy_ones,
             weight: self.weight + more.weight,
             cost: self.cost.saturating_add(more.cost),
         }
@@ -214,7 +206,6 @@ impl Sub for ForEngines {
     fn sub(self, less: Self) -> Self {
         Self {
             images: self.images - less.images,
-            for_busy_ones: self.for_busy_ones - less.for_busy_ones,
             weight: self.weight - less.weight,
             cost: self.cost.saturating_sub(less.cost),
         }

@@ -2,10 +2,8 @@
 //!
 //! **Rules**
 //! - A submit holds images of one kind, of several batches. It waits for enough of them
-//!   unless nothing more of its first batch is on the way.
-//! - Decoders that keep a thread busy leave a submit to those that let it sleep, as long as these are
-//!   free or more is on the way: the thread has other work. Of what these can decode, too, they take
-//!   that of the last batches: they are slower, and the first batch is waited for.
+//!   unless nothing more of its first batch is on the way. Once it is a quarter full, it takes none
+//!   of a later batch: batches that are decoded together are handed out together.
 //! - Threads leave a full submit to every decoder with engines: one that took the image at hand would
 //!   not prepare others meanwhile, of which engines decode a dozen in that time.
 //! - When nothing more is on the way, a thread takes an image if it is done with it sooner than
@@ -44,8 +42,6 @@ pub(crate) struct Group {
     is_full: bool,
     /// No thread can decode some of them.
     is_theirs: bool,
-    /// No engines that let their thread sleep can.
-    is_for_busy_ones: bool,
 }
 
 impl Group {
@@ -56,23 +52,19 @@ impl Group {
 }
 
 /// Images of one kind for one submit, those first for which engines are most worth, from the batch
-/// at `first` and, as far as there is room, from later ones; then what busy engines share with
-/// others, from the last batch on.
+/// at `first` and, as far as there is room, from later ones.
 fn choose(run: &Run, first: usize, decoder: usize, kind: u64, engines: &Engines) -> Group {
     let mut group = Group::default();
     let mut cost = 0;
-    let forwards = (first..run.batches.len()).map(|number| (number, false));
-    let backwards = (first..run.batches.len()).rev().map(|number| (number, true));
-    for (number, shared) in forwards.chain(backwards) {
+    for number in first..run.batches.len() {
+        if number > first && !engines.busy && 4 * cost >= engines.cost.0 {
+            break;
+        }
         for (&place, task) in run.batches[number].decode.iter().rev() {
             let Some(way) = task.ways.engine(decoder).filter(|way| way.kind == kind) else {
                 continue;
             };
-            if shared != (engines.busy && !task.ways.is_for_busy_ones()) {
-                continue;
-            }
             group.is_theirs |= task.ways.thread.is_none();
-            group.is_for_busy_ones |= task.ways.is_for_busy_ones();
             group.images.push((number, place));
             cost += way.cost;
             group.is_full = group.images.len() >= engines.jobs || cost >= engines.cost.0;
@@ -103,44 +95,11 @@ impl State {
             if waits && self.more_to_decode(run, first, budget) {
                 return None;
             }
-            if self.takes(run, &group, engines, backends, budget) {
+            if group.is_worth_it(engines) {
                 return Some(group);
             }
         }
         None
-    }
-
-    /// Whether engines had better begin than leave images to others.
-    fn may_begin(
-        &self,
-        run: &Run,
-        engines: &Engines,
-        backends: &Backends,
-        budget: &Budget,
-    ) -> bool {
-        let asleep = || {
-            let all = backends.engines.iter().zip(&self.submits);
-            let all = all.filter_map(|(engines, submits)| Some((engines.as_ref()?, *submits)));
-            all.filter(|(engines, _)| !engines.busy)
-        };
-        let left: usize = asleep().map(|(engines, _)| engines.jobs).sum();
-        let are_taken = || asleep().all(|(engines, submits)| submits >= engines.submits);
-        !engines.busy
-            || waiting(run).images > left as u64
-            || (are_taken() && !self.more_on_the_way(run, budget))
-    }
-
-    /// Whether engines that are free take a group that need not wait for more.
-    fn takes(
-        &self,
-        run: &Run,
-        group: &Group,
-        engines: &Engines,
-        backends: &Backends,
-        budget: &Budget,
-    ) -> bool {
-        group.is_worth_it(engines)
-            && (group.is_for_busy_ones || self.may_begin(run, engines, backends, budget))
     }
 
     /// Whether any image is on its way to decoders. Reads stop at the first that does not fit.
@@ -156,10 +115,7 @@ impl State {
         let waiting = waiting(run);
         let decoders = backends.engines.iter().zip(&self.submits);
         let is_idle = |(engines, submits): (&Option<Engines>, &usize)| {
-            engines.is_some_and(|engines| {
-                let begins = || self.may_begin(run, &engines, backends, budget);
-                *submits < engines.submits && (waiting.for_busy_ones > 0 || begins())
-            })
+            engines.is_some_and(|engines| *submits < engines.submits)
         };
         let Some(first) = run.batches.iter().position(|batch| batch.for_engines.images > 0) else {
             return false;
@@ -193,8 +149,7 @@ impl State {
         busy.saturating_add(waiting.cost) > thread.cost
             || !engines().any(|way| {
                 backends.engines[way.decoder].is_some_and(|engines| {
-                    let group = choose(run, number, way.decoder, way.kind, &engines);
-                    self.takes(run, &group, &engines, backends, budget)
+                    choose(run, number, way.decoder, way.kind, &engines).is_worth_it(&engines)
                 })
             })
     }

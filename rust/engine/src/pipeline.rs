@@ -35,6 +35,12 @@ pub struct Parts {
     pub allocator: Arc<dyn Allocator>,
 }
 
+impl Parts {
+    pub(crate) fn want_warm_up(&self) -> bool {
+        self.decoders.iter().any(|decoder| decoder.wants_warm_up())
+    }
+}
+
 impl std::fmt::Debug for Parts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let decoders = self.decoders.iter().map(|decoder| decoder.name());
@@ -322,6 +328,11 @@ impl Pipeline {
 
     /// Does one piece of work on this thread; gives the lock back if there was none.
     fn work_inline<'a>(&self, mut state: MutexGuard<'a, State>) -> Option<MutexGuard<'a, State>> {
+        if self.parts.want_warm_up() {
+            drop(state);
+            warm_up(&self.shared, &self.parts);
+            return None;
+        }
         if let Some(job) = state.pick(Role::All, &self.shared.backends, &self.shared.budget) {
             drop(state);
             run(job, &self.shared, &self.parts);

@@ -4,7 +4,9 @@
 //! their own. Which one decodes an image is decided when one of them is free: threads and engines
 //! take from two ends of one queue (`groups`). What is known are costs: how many times longer the
 //! image takes on a thread than in an engine. Engines take from the end where that is most, threads
-//! from the other one. Fixed shares leave nothing to decide.
+//! from the other one. Engines that keep a thread busy get what those that let it sleep cannot
+//! decode: they would be slower with the rest, and hold up its batches. Fixed shares leave nothing to
+//! decide.
 
 use crate::assembly::FieldInfo;
 use crate::config::Shares;
@@ -22,8 +24,6 @@ pub(crate) struct Way {
     pub(crate) footprint: u64,
     /// Images of different kinds do not go into one submit.
     pub(crate) kind: u64,
-    /// The decoder's engines let their thread sleep.
-    pub(crate) sleeps: bool,
 }
 
 /// Where an image may be decoded; there is at least one way.
@@ -52,15 +52,19 @@ impl Ways {
         let way = |(decoder, port): (usize, &Arc<dyn Decoder>)| {
             let cost = port.cost(meta, region)?.0;
             let (footprint, kind) = (port.footprint(meta, region), port.kind(meta));
-            let sleeps = port.engines().is_some_and(|engines| !engines.busy);
-            Some(Way { decoder, cost, footprint, kind, sleeps })
+            Some(Way { decoder, cost, footprint, kind })
         };
-        let class = |engines: bool| {
+        let class = |busy: Option<bool>| {
             let all = decoders.iter().enumerate();
-            all.filter(move |(_, port)| port.engines().is_some() == engines).filter_map(way)
+            let is_it =
+                move |port: &dyn Decoder| port.engines().map(|engines| engines.busy) == busy;
+            all.filter(move |(_, port)| is_it(&***port)).filter_map(way)
         };
-        let mut thread = class(false).min_by_key(|way| way.cost);
-        let mut engines: Vec<Way> = class(true).collect();
+        let mut thread = class(None).min_by_key(|way| way.cost);
+        let mut engines: Vec<Way> = class(Some(false)).collect();
+        if engines.is_empty() || shares.is_some() {
+            engines.extend(class(Some(true)));
+        }
         if let Some(shares) = shares
             && thread.is_some()
         {
@@ -75,11 +79,6 @@ impl Ways {
         });
         let weight = weights.sum::<u64>() / engines.len().max(1) as u64;
         Self { thread, engines, weight }
-    }
-
-    /// Whether only engines that keep a thread busy may have it, of all engines.
-    pub(crate) fn is_for_busy_ones(&self) -> bool {
-        !self.engines.is_empty() && !self.engines.iter().any(|way| way.sleeps)
     }
 
     /// Of the engines that are quickest with it.
@@ -135,7 +134,7 @@ mod tests {
 
     #[test]
     fn advantages_order_images_from_threads_only_to_engines_only() {
-        let way = |cost| Some(Way { decoder: 0, cost, footprint: 0, kind: 0, sleeps: false });
+        let way = |cost| Some(Way { decoder: 0, cost, footprint: 0, kind: 0 });
         let ways = |thread, engine: Option<Way>| Ways {
             thread,
             engines: Vec::from_iter(engine),

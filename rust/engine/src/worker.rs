@@ -161,13 +161,18 @@ fn work(number: usize, shared: &Arc<Shared>, parts: &Parts) {
     if role == Role::Worker && shared.backends.have_engines() {
         place::yield_to_others();
     }
-    // The last thread begins with the slow part, while the others have images to decode, unless
-    // some of these are an engine's in any case.
-    if number + 1 == workers || shared.config.shares.is_some() {
+    if shared.config.shares.is_some() {
         warm_up(shared, parts);
     }
     let mut state = shared.lock();
     while state.check().is_ok() {
+        // The last thread does the slow part, while the others have images to decode.
+        if number + 1 == workers && parts.want_warm_up() {
+            drop(state);
+            warm_up(shared, parts);
+            state = shared.lock();
+            continue;
+        }
         if let Some(job) = state.pick(role, &shared.backends, &shared.budget) {
             shared.wake(&state);
             drop(state);

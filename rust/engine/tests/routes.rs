@@ -3,13 +3,14 @@
 
 mod common;
 
-use common::{STUCK, Setup, engines, next_batch};
-use forebay_core::ports::{Cost, Engines};
-use forebay_engine::testing::{Bad, Delivery, FakeDecoder, Gate, Pace, PixelRoute};
-use forebay_engine::{Next, OnError, Shares};
+use common::{Setup, engines};
+use forebay_core::ports::{Cost, DecodeJob, DecodeSink, Decoder, Engines, Fault};
+use forebay_core::{ImageMeta, Region};
+use forebay_engine::testing::{Bad, Delivery, FakeDecoder, Pace, PixelRoute};
+use forebay_engine::{OnError, Shares};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 const PACE: Pace = Pace::Uneven(Duration::from_micros(300));
 
@@ -83,6 +84,19 @@ fn a_costly_submit_is_full_early() {
 }
 
 #[test]
+fn a_submit_that_is_a_quarter_full_takes_none_of_a_later_batch() {
+    // Of less than a quarter of one batch and all of the next, or of two batches.
+    for (cost, most) in [(Cost(80), 12..=9 + 12), (Cost(100), 13..=24)] {
+        let engines = Engines { busy: false, enough: 12, cost, ..engines(100) };
+        let (mut setup, [_, engine]) = both(400, decoder(Some(engines)));
+        setup.config.shares = Some(to_engines(1.0));
+        setup.epoch(0);
+        let largest = count(&engine.largest);
+        assert!(most.contains(&largest), "{largest} images of two each, {cost:?}");
+    }
+}
+
+#[test]
 fn few_images_are_left_to_threads() {
     let (setup, [threads, engine]) = both(200, decoder(Some(engines(1_000))));
     setup.epoch(0);
@@ -151,48 +165,80 @@ fn one_worker_feeds_engines_whatever_a_batch_waited_for() {
 }
 
 #[test]
-fn engines_that_let_their_thread_sleep_come_first() {
-    let (mut setup, [threads, busy, _]) = three(400, 2);
-    let all = Engines { busy: false, enough: 4, least: 1, ..engines(1_000) };
-    let asleep = FakeDecoder { engines: Some(all), ..FakeDecoder::new(PixelRoute::Host) };
-    let asleep = Arc::new(asleep);
-    setup.decoders[2] = Arc::clone(&asleep) as _;
-    setup.epoch(0);
-    let [threads, busy, asleep] = [threads, busy, asleep].map(|it| count(&it.decoded));
-    assert!(asleep > 900, "{asleep} asleep, {busy} busy and {threads} by threads");
+fn engines_that_keep_their_thread_busy_get_what_others_cannot_decode() {
+    for only in [None, Some(1)] {
+        let (mut setup, [_, busy, _]) = three(400, 2);
+        let all = Engines { busy: false, enough: 4, least: 1, ..engines(1_000) };
+        let asleep = FakeDecoder { engines: Some(all), only, ..FakeDecoder::new(PixelRoute::Host) };
+        let asleep = Arc::new(asleep);
+        setup.decoders[2] = Arc::clone(&asleep) as _;
+        assert_eq!(setup.epoch(0), Setup::new(400).epoch(0), "ORD-1");
+        let (busy, asleep) = (count(&busy.decoded), count(&asleep.decoded));
+        assert!(asleep > 500, "{asleep} asleep of 1200, {busy} busy");
+        assert_eq!(busy > 0, only.is_some(), "{asleep} asleep, {busy} busy");
+    }
 }
 
-/// The one kind of engines is at its first image, and the source at a record, until most others
-/// wait, of which the other kind takes some and does not end.
-#[test]
-fn engines_that_keep_their_thread_busy_hold_up_no_batch_that_is_due() {
-    let gates = [(); 2].map(|()| Arc::new(Gate::default()));
-    let behind = |gate: usize, engines| FakeDecoder {
-        pace: Pace::Behind(Arc::clone(&gates[gate])),
-        cost: Cost(1),
-        ..decoder(Some(engines))
-    };
-    let one_by_one = Cost(1);
-    let all_but_some = Engines { busy: false, enough: 1, cost: one_by_one, ..engines(20) };
-    let busy = Arc::new(behind(1, engines(4)));
-    let mut setup = Setup::new(12).workers(3).delivery(Delivery::Stuck(0, Arc::clone(&gates[0])));
-    setup.decoders = vec![
-        Arc::new(FakeDecoder { only: Some(2), ..decoder(None) }), // reads headers
-        Arc::clone(&busy) as _,
-        Arc::new(behind(0, all_but_some)),
-    ];
-    let pipeline = setup.open();
-    pipeline.start_epoch(0, 0).unwrap();
-    let begun = Instant::now();
-    while count(&busy.decoded) == 0 && begun.elapsed() < STUCK {
-        assert!(matches!(pipeline.next(Duration::from_millis(1)).unwrap(), Next::Pending));
+/// Has engines that decode nothing before they are warm.
+struct Cold {
+    decoder: FakeDecoder,
+    missed: AtomicBool,
+    warm: AtomicBool,
+}
+
+impl Decoder for Cold {
+    fn name(&self) -> &'static str {
+        "cold"
     }
-    assert_eq!(count(&busy.decoded), 4);
-    gates[0].open();
-    next_batch(&pipeline).unwrap();
-    next_batch(&pipeline).unwrap();
-    gates[1].open();
-    next_batch(&pipeline).unwrap();
+
+    fn probe(&self, bytes: &[u8]) -> Result<ImageMeta, Fault> {
+        self.decoder.probe(bytes)
+    }
+
+    fn cost(&self, meta: &ImageMeta, region: Region) -> Option<Cost> {
+        let is_warm = self.warm.load(Ordering::Relaxed);
+        self.missed.fetch_or(!is_warm, Ordering::Relaxed);
+        self.decoder.cost(meta, region).filter(|_| is_warm)
+    }
+
+    fn wants_warm_up(&self) -> bool {
+        self.missed.load(Ordering::Relaxed) && !self.warm.load(Ordering::Relaxed)
+    }
+
+    fn warm_up(&self) {
+        self.warm.store(true, Ordering::Relaxed);
+    }
+
+    fn engines(&self) -> Option<Engines> {
+        self.decoder.engines()
+    }
+
+    fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
+        self.decoder.submit(jobs, sink);
+    }
+}
+
+#[test]
+fn engines_are_warmed_up_for_the_first_image_that_needs_them() {
+    for workers in [0, 3] {
+        for others in [None, Some(Engines { busy: false, least: 1, ..engines(4) })] {
+            let cold = Arc::new(Cold {
+                decoder: FakeDecoder { only: Some(1), ..decoder(Some(engines(4))) },
+                missed: AtomicBool::new(false),
+                warm: AtomicBool::new(false),
+            });
+            let mut setup = Setup::new(200).workers(workers);
+            setup.decoders = vec![
+                Arc::new(decoder(None)),
+                Arc::new(decoder(others)),
+                Arc::clone(&cold) as Arc<dyn Decoder>,
+            ];
+            assert_eq!(setup.epoch(0), Setup::new(200).epoch(0), "ORD-1");
+            let is_needed = others.is_none();
+            assert_eq!(cold.warm.load(Ordering::Relaxed), is_needed);
+            assert_eq!(count(&cold.decoder.decoded) > 0, is_needed, "{workers} workers");
+        }
+    }
 }
 
 #[test]

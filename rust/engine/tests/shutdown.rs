@@ -114,7 +114,7 @@ fn close_during_a_read(gate: &Arc<Gate>) {
     assert_eq!(pipeline.stats().threads_left, 1);
 }
 
-/// Its engines start once the gate is open.
+/// Its engines, which it wants to be started, start once the gate is open.
 #[derive(Debug)]
 struct Starting(FakeDecoder, Arc<Gate>);
 
@@ -129,6 +129,10 @@ impl Decoder for Starting {
 
     fn cost(&self, meta: &ImageMeta, region: Region) -> Option<Cost> {
         self.0.cost(meta, region)
+    }
+
+    fn wants_warm_up(&self) -> bool {
+        !self.1.is_open()
     }
 
     fn warm_up(&self) {

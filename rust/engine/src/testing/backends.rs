@@ -1,6 +1,6 @@
 //! Decoders and renderers that do little, in every manner that real ones have.
 
-use super::{FakeMemory, Gate};
+use super::FakeMemory;
 use forebay_core::ports::{
     Cost, DecodeJob, DecodeSink, Decoded, Decoder, Engines, Fault, HostPixels, Pixels, RenderJob,
     RenderReport, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stage,
@@ -22,25 +22,19 @@ pub enum PixelRoute {
 }
 
 /// How long a backend takes for a job.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub enum Pace {
     /// No time.
     Fast,
     /// A time between zero and this, different for every image.
     Uneven(Duration),
-    /// Until the gate is open.
-    Behind(Arc<Gate>),
 }
 
 impl Pace {
-    fn take(&self, seed: usize) {
-        match self {
-            Self::Fast => {}
-            Self::Uneven(most) => {
-                let eighths = u32::try_from(seed * 5 % 9).unwrap_or(0);
-                std::thread::sleep(*most * eighths / 8);
-            }
-            Self::Behind(gate) => gate.pass(),
+    fn take(self, seed: usize) {
+        if let Self::Uneven(most) = self {
+            let eighths = u32::try_from(seed * 5 % 9).unwrap_or(0);
+            std::thread::sleep(most * eighths / 8);
         }
     }
 }

@@ -52,6 +52,11 @@ impl Gate {
         self.opened.notify_all();
     }
 
+    /// Whether it is.
+    pub fn is_open(&self) -> bool {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until the gate is open.
     pub fn pass(&self) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
