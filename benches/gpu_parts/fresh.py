@@ -78,7 +78,8 @@ def _in_fresh_process(task: str, job: Job, cache: str) -> Row:
         text=True,
         check=True,
         cwd=Path(__file__).resolve().parents[1],
-        env=os.environ | {"XDG_CACHE_HOME": cache},
+        # NVRTC 12.9 and later keep what they compile, too.
+        env=os.environ | {"XDG_CACHE_HOME": cache, "CUDA_CACHE_DISABLE": "1"},
     )
     row: Row = json.loads(child.stdout.splitlines()[-1])
     return row
