@@ -21,7 +21,6 @@ struct fb_jpeg {
   int open;
   int status;
   uint32_t warnings;
-  uint32_t max_scans;
   fb_jpeg_stop stop;
   const void* stop_context;
   char message[JMSG_LENGTH_MAX];
@@ -98,12 +97,6 @@ static void on_progress(j_common_ptr info) {
     jpeg->status = FB_JPEG_STOPPED;
     longjmp(jpeg->escape, 1);
   }
-  if (jpeg->info.input_scan_number > 0 &&
-      (uint32_t)jpeg->info.input_scan_number > jpeg->max_scans) {
-    snprintf(jpeg->message, sizeof jpeg->message, "more than %u scans", (unsigned)jpeg->max_scans);
-    jpeg->status = FB_JPEG_DAMAGED;
-    longjmp(jpeg->escape, 1);
-  }
 }
 
 static int misuse(struct fb_jpeg* jpeg, const char* what) {
@@ -125,13 +118,12 @@ void fb_jpeg_destroy(struct fb_jpeg* jpeg) {
  * depend on history.
  */
 int fb_jpeg_open(struct fb_jpeg* jpeg, const uint8_t* bytes, size_t len, fb_jpeg_stop stop,
-                 const void* context, uint32_t max_scans, struct fb_jpeg_header* header) {
+                 const void* context, struct fb_jpeg_header* header) {
   fb_jpeg_close(jpeg);
   jpeg->warnings = 0;
   jpeg->message[0] = '\0';
   jpeg->stop = stop;
   jpeg->stop_context = context;
-  jpeg->max_scans = max_scans;
 
   memset(&jpeg->info, 0, sizeof jpeg->info);
   jpeg->info.err = jpeg_std_error(&jpeg->errors);

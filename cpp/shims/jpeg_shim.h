@@ -70,7 +70,7 @@ void fb_jpeg_destroy(struct fb_jpeg* jpeg);
 
 /* Reads the header. `bytes` and `context` must stay valid until fb_jpeg_close. */
 int fb_jpeg_open(struct fb_jpeg* jpeg, const uint8_t* bytes, size_t len, fb_jpeg_stop stop,
-                 const void* context, uint32_t max_scans, struct fb_jpeg_header* header);
+                 const void* context, struct fb_jpeg_header* header);
 
 /* Starts decoding of columns [x, x + width) and of the margin that makes them exact. Unless
  * `careful`, Huffman data is read by jpeg_huffman.c's reader where that can. */

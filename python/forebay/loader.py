@@ -73,7 +73,8 @@ class Loader(DataLoaderNames):
         orientation: ``"apply"`` or ``"ignore"`` the EXIF orientation.
         mode: ``"RGB"``.
         truncated: ``"error"``, or ``"accept"`` what was there of a JPEG or PNG.
-        max_pixels: larger images are refused before memory is taken.
+        max_pixels: larger images are refused before memory is taken; so are JPEGs of more scans
+            than it allows for.
         memory_budget: bytes, or text such as ``"2GiB"``, that the engine may hold; by default
             1 GiB, and 3 GiB where images go to a GPU, whose memory counts, too. Batches in the
             user's hands do not count.

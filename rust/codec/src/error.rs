@@ -44,6 +44,14 @@ pub enum Error {
         /// `Limits::max_pixels`.
         limit: u64,
     },
+    /// The file has more scans than an image of its size is given time for.
+    #[error("more than {allowed} scans of {size} pixels; raise max_pixels")]
+    TooManyScans {
+        /// As declared.
+        size: Size,
+        /// By `Limits::max_pixels`.
+        allowed: u64,
+    },
     /// The file breaks its format's rules.
     #[error("damaged {format}: {what}")]
     Damaged {
@@ -124,7 +132,9 @@ impl HasKind for Error {
             | Self::Truncated { .. }
             | Self::Damaged { .. } => ErrorKind::Data,
             Self::Unsupported { .. } => ErrorKind::Unsupported,
-            Self::TooLarge { .. } | Self::Invalid { .. } => ErrorKind::Invalid,
+            Self::TooLarge { .. } | Self::TooManyScans { .. } | Self::Invalid { .. } => {
+                ErrorKind::Invalid
+            }
             Self::Stopped => ErrorKind::Closed,
             Self::Memory { .. } => ErrorKind::Memory,
             Self::Irregular { .. } | Self::Internal { .. } => ErrorKind::Internal,

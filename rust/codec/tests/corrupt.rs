@@ -171,7 +171,29 @@ fn files_of_very_many_scans_are_refused() {
     }
     bomb.extend([0xff, 0xd9]);
     let error = decode(&bomb).unwrap_err();
-    assert!(error.to_string().contains("more than 1000 scans"), "{error}");
+    assert_eq!(error.to_string(), "more than 1000 scans of 16x16 pixels; raise max_pixels");
+    let max_pixels = 2 * Limits::DEFAULT_MAX_PIXELS;
+    let raised = probe(&bomb, &Limits { max_pixels, ..Limits::default() });
+    assert!(raised.is_ok_and(|meta| meta.progressive));
+}
+
+/// Files whose data cannot hold the pixels that they declare are refused before these have memory.
+#[test]
+fn data_that_is_too_short_is_refused_before_memory_is_taken() {
+    let before = resident_bytes();
+    let mut jpeg = jpeg_of(SIZE, 1, Encoding::default());
+    let frame = jpeg.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
+    jpeg[frame + 5..frame + 9].copy_from_slice(&[0x27, 0x10, 0x27, 0x10]);
+    let mut other = png(SIZE, png::ColorType::Rgb, png::BitDepth::Eight, &picture(SIZE, 1));
+    other[16..24].copy_from_slice(&[0, 0, 0x27, 0x10, 0, 0, 0x27, 0x10]);
+    for file in [&jpeg, &other] {
+        let error = decode(file).unwrap_err().to_string();
+        assert!(error.starts_with("truncated: "), "{error}");
+        assert!(error.ends_with(" bytes of data for 10000x10000 pixels"), "{error}");
+        let accepted = Limits { accept_truncated: true, ..Limits::default() };
+        assert!(probe(file, &accepted).is_ok());
+    }
+    assert!(resident_bytes() < before + (64 << 20));
 }
 
 #[test]

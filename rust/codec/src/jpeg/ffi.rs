@@ -75,7 +75,6 @@ unsafe extern "C" {
         len: usize,
         stop: StopFn,
         context: *const c_void,
-        max_scans: u32,
         header: *mut Header,
     ) -> c_int;
     pub(super) fn fb_jpeg_start(

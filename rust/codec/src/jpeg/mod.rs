@@ -10,7 +10,6 @@ mod window;
 pub(crate) use cmyk::rgb_from_inks;
 
 use crate::Error;
-use crate::probe::MAX_SCANS;
 use forebay_core::ports::Stop;
 use forebay_core::{Region, Size};
 use std::ffi::{CStr, c_int, c_void};
@@ -91,7 +90,6 @@ impl Decompressor {
                 bytes.len(),
                 poll,
                 std::ptr::from_ref(stop).cast(),
-                MAX_SCANS,
                 &raw mut header,
             )
         };

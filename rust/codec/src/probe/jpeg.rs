@@ -26,11 +26,12 @@ const APP1: u8 = 0xe1;
 const APP_LAST: u8 = 0xef;
 const COM: u8 = 0xfe;
 
-/// Most scans of one image; libjpeg's own examples stop at 500, encoders write about 10.
-pub(crate) const MAX_SCANS: u32 = 1000;
+/// Scans of one image, at most: libjpeg's own examples stop at 500, encoders write about 10. This and
+/// the next grow with the limit of pixels.
+const MAX_SCANS: u64 = 1000;
 /// Scans of large images are bounded by their work: every scan visits every block, even where the
-/// file spends no bit on it. 4e9 visited pixels are about 2 s of empty progressive scans.
-const MAX_SCANNED_PIXELS: u64 = 4_000_000_000;
+/// file spends no bit on it. By default 4e9 visited pixels, about 2 s of empty progressive scans.
+const SCANNED_PER_PIXEL: u64 = 22;
 /// This many scans are always accepted.
 const MIN_SCAN_ALLOWANCE: u64 = 20;
 /// Arithmetic decoding makes up to 64 decisions a block where Huffman codes skip it, so its scans
@@ -60,6 +61,8 @@ struct Frame {
     baseline: Option<[u8; 9]>,
     progressive: bool,
     arithmetic: bool,
+    /// Of a scan of all components.
+    blocks: u64,
 }
 
 pub(super) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
@@ -120,7 +123,7 @@ fn scan(bytes: &[u8], limits: &Limits, seen: &mut Seen) -> Result<(), Error> {
                 seen.frame = Some(frame(marker, segment, limits)?);
             }
             SOS => {
-                at = start_scan(bytes, at, segment, seen)?;
+                at = start_scan(bytes, at, segment, limits, seen)?;
             }
             DRI => seen.restarts = segment.len() == 2 && segment != [0, 0],
             APP1 if seen.orientation.is_none() => {
@@ -209,11 +212,34 @@ fn frame(marker: u8, segment: &[u8], limits: &Limits) -> Result<Frame, Error> {
     check_size(size, limits)?;
     let (progressive, arithmetic) = (matches!(marker, 0xc2 | 0xca), marker > JPG);
     let baseline = (marker == SOF_FIRST).then(|| table.try_into().ok()).flatten();
-    Ok(Frame { size, components, baseline, progressive, arithmetic })
+    let blocks = blocks(size, table);
+    Ok(Frame { size, components, baseline, progressive, arithmetic, blocks })
+}
+
+/// Blocks of a scan of all components, of which one alone is not padded to MCUs (A.2 of the JPEG
+/// standard).
+fn blocks(size: Size, table: &[u8]) -> u64 {
+    let mut factors: Vec<(u32, u32)> =
+        table.chunks_exact(3).map(|of| (u32::from(of[1] >> 4), u32::from(of[1] & 15))).collect();
+    if let [alone] = &mut factors[..] {
+        *alone = (1, 1);
+    }
+    let across = factors.iter().map(|(across, _)| *across).max().unwrap_or(1);
+    let down = factors.iter().map(|(_, down)| *down).max().unwrap_or(1);
+    let mcu: u32 = factors.iter().map(|(across, down)| across * down).sum();
+    let mcus =
+        u64::from(size.width.div_ceil(8 * across)) * u64::from(size.height.div_ceil(8 * down));
+    mcus * u64::from(mcu)
 }
 
 /// Counts a scan and passes over its entropy-coded data; returns the position of the next marker.
-fn start_scan(bytes: &[u8], at: usize, segment: &[u8], seen: &mut Seen) -> Result<usize, Error> {
+fn start_scan(
+    bytes: &[u8],
+    at: usize,
+    segment: &[u8],
+    limits: &Limits,
+    seen: &mut Seen,
+) -> Result<usize, Error> {
     let Some(frame) = seen.frame else {
         return Err(Error::jpeg("scan before the frame header"));
     };
@@ -232,12 +258,20 @@ fn start_scan(bytes: &[u8], at: usize, segment: &[u8], seen: &mut Seen) -> Resul
     } else {
         (1, MIN_SCAN_ALLOWANCE)
     };
-    let allowed =
-        (MAX_SCANNED_PIXELS / weight / frame.size.pixels()).clamp(least, u64::from(MAX_SCANS));
+    let size = frame.size;
+    let most = MAX_SCANS.saturating_mul(limits.max_pixels.div_ceil(Limits::DEFAULT_MAX_PIXELS));
+    let scanned = limits.max_pixels.saturating_mul(SCANNED_PER_PIXEL);
+    let allowed = (scanned / weight / size.pixels()).clamp(least, most);
     if u64::from(seen.scans) > allowed {
-        return Err(Error::jpeg(format!("more than {allowed} scans of {} pixels", frame.size)));
+        return Err(Error::TooManyScans { size, allowed });
     }
-    skip_entropy_data(bytes, at, seen.restarts)
+    let end = skip_entropy_data(bytes, at, seen.restarts)?;
+    let bits = 8 * (end - at) as u64;
+    // A block is two codes at least, of a bit at least.
+    if seen.complete && !frame.arithmetic && bits < 2 * frame.blocks {
+        return Err(Error::truncated(format!("{} bytes of data for {size} pixels", end - at)));
+    }
+    Ok(end)
 }
 
 /// The position of the first marker that ends a scan's data: neither stuffing, nor a restart, nor

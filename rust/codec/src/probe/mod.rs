@@ -12,8 +12,6 @@ mod tables;
 pub(crate) mod webp;
 mod whole;
 
-pub(crate) use jpeg::MAX_SCANS;
-
 use crate::Error;
 use forebay_core::{Format, ImageMeta, Limits, Size};
 

@@ -1,10 +1,13 @@
-//! PNG chunks: IHDR, and eXIf wherever it stands.
+//! PNG chunks: IHDR, eXIf wherever it stands, and how much data there is.
 
 use super::{check_size, exif};
 use crate::Error;
 use forebay_core::{Format, ImageMeta, Limits, Orientation, Size};
 
 pub(super) const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// The most bytes that DEFLATE makes of one: copies of 258 bytes by codes of two bits in all.
+const LARGEST_RATIO: u64 = 1032;
 
 pub(super) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
     let mut chunks = Chunks { rest: &bytes[SIGNATURE.len()..] };
@@ -13,13 +16,15 @@ pub(super) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
         Some(_) => return Err(Error::png("IHDR is not first")),
         None => return Err(Error::truncated("no IHDR")),
     };
-    let (size, components) = parse_header(header)?;
+    let Header { size, components, bits } = parse_header(header)?;
     check_size(size, limits)?;
     let mut orientation = None;
     let mut ended = false;
+    let mut data = 0;
     for (kind, content) in chunks {
         match kind {
             b"eXIf" if orientation.is_none() => orientation = Some(exif::orientation(content)),
+            b"IDAT" => data += content.len() as u64,
             b"IEND" => {
                 ended = true;
                 break;
@@ -29,6 +34,9 @@ pub(super) fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
     }
     if !ended && !limits.accept_truncated {
         return Err(Error::truncated("no IEND"));
+    }
+    if size.pixels() * bits / 8 > data.saturating_mul(LARGEST_RATIO) && !limits.accept_truncated {
+        return Err(Error::truncated(format!("{data} bytes of data for {size} pixels")));
     }
     Ok(ImageMeta {
         format: Format::Png,
@@ -48,7 +56,14 @@ pub(super) fn has_trns(bytes: &[u8]) -> bool {
     Chunks { rest }.take_while(|(kind, _)| *kind != b"IDAT").any(|(kind, _)| kind == b"tRNS")
 }
 
-fn parse_header(header: &[u8]) -> Result<(Size, u8), Error> {
+struct Header {
+    size: Size,
+    components: u8,
+    /// Of a pixel.
+    bits: u64,
+}
+
+fn parse_header(header: &[u8]) -> Result<Header, Error> {
     let &[w3, w2, w1, w0, h3, h2, h1, h0, depth, colour, ..] = header else {
         return Err(Error::png("IHDR too short"));
     };
@@ -67,7 +82,8 @@ fn parse_header(header: &[u8]) -> Result<(Size, u8), Error> {
         (6, 8 | 16) => 4,
         _ => return Err(Error::png(format!("colour type {colour} with {depth} bits"))),
     };
-    Ok((size, components))
+    let samples = if colour == 3 { 1 } else { components };
+    Ok(Header { size, components, bits: u64::from(samples) * u64::from(depth) })
 }
 
 /// Kinds and contents of the chunks that the file holds whole.
