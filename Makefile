@@ -17,7 +17,7 @@ NATIVE_STYLED = $(shell find cpp torch_ext tests/cpp tests/kernels -name '*.h' -
 PYTHON_SOURCES := $(shell find python -name '*.py') setup.py pyproject.toml
 
 .PHONY: demo test check quick build wheel fmt lint test-rust test-cpp test-python test-floor test-gpu soak bench bench-gpu \
-	unpacked profile corpus logits clean
+	unpacked profile corpus parity logits clean
 
 demo: build
 	$(BIN)/forebay demo
@@ -115,6 +115,10 @@ profile:
 # Every file of a folder with a manifest of verdicts, each decoded in a process that may crash.
 corpus: build
 	$(BIN)/python tests/corpus.py $(CORPUS)
+
+# How far each transform is from torchvision v2's, on a folder of photos; writes docs/transforms.md.
+parity: build
+	$(BIN)/python tests/parity.py $(DATA) --write docs/transforms.md
 
 # What the pixels mean for a model, on a folder of photos; some minutes.
 logits: build

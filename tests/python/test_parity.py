@@ -272,3 +272,22 @@ def test_photometric_distortion_takes_every_form(make_loader, tmp_path):
     for (chosen, _), count in drawn.items():
         by_choice[chosen] += count
     assert len(by_choice) == 16 and all(50 <= count <= 150 for count in by_choice.values())
+
+
+def test_the_table_of_parity_is_written_and_sees_differences(tmp_path, monkeypatch, capsys):
+    parity = pytest.importorskip("parity")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.jpg").write_bytes(jpeg(photo(60, 50)))
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- parity:begin -->\nold\n<!-- parity:end -->\nafter\n")
+    arguments = ["parity.py", str(tmp_path / "photos"), "--write", str(page)]
+    monkeypatch.setattr("sys.argv", arguments)
+    monkeypatch.setattr(parity, "cases", lambda: [parity.same(0, "flip", "RandomInvert", p=1)])
+    assert parity.main() == 0
+    written = page.read_text()
+    assert written.startswith("before\n") and written.endswith("after\n") and "old" not in written
+    assert "1 photos, " in written and "| flip | 0 | 0.0000 | 0 |" in written
+    wrong = parity.Case("wrong", T.RandomInvert(1), V.RandomSolarize(128, p=1), 3)
+    monkeypatch.setattr(parity, "cases", lambda: [wrong])
+    assert parity.main() == 1
+    assert "beyond their bounds: wrong" in capsys.readouterr().err
