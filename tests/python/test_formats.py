@@ -11,6 +11,7 @@ import forebay
 from forebay import ops
 from forebay import transforms as T
 from images import jpeg, photo, pillow_rgb, png
+from sampled import sampled_jpeg
 
 HEIGHT, WIDTH = 20, 30
 WHOLE = T.CenterCrop((HEIGHT, WIDTH))
@@ -201,3 +202,35 @@ def test_an_accepted_truncated_file_is_counted(make_loader, tmp_path, encode):
     assert not torch.equal(images[0], images[-1])
     with pytest.raises(forebay.SampleError, match=r"truncated|ends early"):
         next(iter(make_loader(forebay.FileList([cut]), transforms=recipe)))
+
+
+SAMPLINGS = {
+    "4:1:1": [(4, 1), (1, 1), (1, 1)],
+    "4:4:0": [(1, 2), (1, 1), (1, 1)],
+    "4:1:0": [(4, 2), (1, 1), (1, 1)],
+    "luma below chroma": [(1, 1), (2, 1), (2, 1)],
+    "luma below chroma, both ways": [(1, 1), (2, 2), (2, 2)],
+    "one chroma below the other": [(2, 2), (2, 1), (1, 1)],
+    "each its own": [(2, 1), (1, 2), (1, 1)],
+    "as large as an MCU may be": [(2, 4), (1, 1), (1, 1)],
+    "all alike": [(2, 2), (1, 1), (2, 2)],
+}
+
+
+@pytest.mark.parametrize("name", SAMPLINGS)
+def test_t07_any_sampling_is_pillows_or_refused(load, name):
+    data = sampled_jpeg(93, 61, SAMPLINGS[name])
+    with Image.open(io.BytesIO(data)) as image:
+        whole = np.asarray(image.convert("RGB"))
+    assert whole.std() > 10, "a picture"
+    [got] = load([data], [T.CenterCrop((61, 93))])
+    np.testing.assert_array_equal(got, whole)
+    [part] = load([data], [T.Crop(20, 30, 17, 41)])
+    np.testing.assert_array_equal(part, whole[20:37, 30:71])
+
+
+def test_t07_a_ratio_that_is_no_whole_number_is_refused(load):
+    data = sampled_jpeg(93, 61, [(3, 1), (2, 1), (1, 1)])
+    refused = r"this kind of JPEG \(Fractional sampling not implemented yet\) is not decoded"
+    with pytest.raises(forebay.SampleError, match=refused):
+        load([data])
