@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "render.h"
+#include "scan.h"
 
 // NVRTC, which lays structs out as the host does, knows no offsetof.
 static_assert(__builtin_offsetof(fb_source, planes) == 16, "mirrored");
@@ -23,6 +23,11 @@ static_assert(__builtin_offsetof(fb_job, gather) == 336, "mirrored");
 static_assert(__builtin_offsetof(fb_gather, origin) == 32, "mirrored");
 static_assert(__builtin_offsetof(fb_erasure, values) == 44, "mirrored");
 static_assert(__builtin_offsetof(fb_blocks, quantisation) == 32, "mirrored");
+static_assert(__builtin_offsetof(fb_scan, coefficients) == 32, "mirrored");
+static_assert(__builtin_offsetof(fb_scan, first_column) == 72, "mirrored");
+static_assert(__builtin_offsetof(fb_scan, blocks) == 96, "mirrored");
+static_assert(__builtin_offsetof(fb_scan, codes) == 256, "mirrored");
+static_assert(__builtin_offsetof(fb_table, limits) == 4096, "mirrored");
 
 #define FB_DEVICE inline
 #define FB_TABLE static const

@@ -369,10 +369,12 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
 
 // How often a launch of fb_huffman_settle decodes a chunk, at most: photos take up to 32 rounds.
 constexpr fb_u32 kFbRounds = 64;
+// A scan's status until fb_huffman_place, if that was not enough.
+constexpr fb_u32 kFbGivenUp = 2;
 
 // Decodes chunks again that began where the one before does not end any more, until all of the
-// block's agree. Whether the first one sees what another block is about to change makes no
-// difference in the end.
+// block's agree. A scan that takes a block too many rounds is given up. Whether the first one sees
+// what another block is about to change makes no difference in the end.
 extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_huffman_settle(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
   FB_TOGETHER;
@@ -385,12 +387,22 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   if (blockIdx.x * kFbBlock >= scan.chunk_count) {
     return;
   }
+  volatile fb_u32* status = reinterpret_cast<fb_u32*>(scratch + scan.status);
   const volatile fb_chunk* chunks = reinterpret_cast<const fb_chunk*>(scratch + scan.chunks);
   FB_EACH_THREAD {
+    // One thread looks: another block may change it meanwhile.
+    if (threadIdx.x == 0) {
+      is_settled = *status == kFbGivenUp;
+    }
     const bool is_one = fb_thread() < scan.chunk_count;
     entries[threadIdx.x] = is_one ? chunks[fb_thread()].entry : kFbNone;
     exits[threadIdx.x] = is_one ? chunks[fb_thread()].exit : kFbNone;
   }
+  FB_SYNC;
+  if (is_settled) {
+    return;
+  }
+  FB_SYNC;
   for (fb_u32 round = 0; round < kFbRounds; round++) {
     FB_EACH_THREAD {
       if (threadIdx.x == 0) {
@@ -423,6 +435,11 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
       }
     }
     FB_SYNC;
+  }
+  FB_EACH_THREAD {
+    if (threadIdx.x == 0) {
+      *status = kFbGivenUp;
+    }
   }
 }
 

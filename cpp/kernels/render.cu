@@ -78,8 +78,9 @@ FB_DEVICE FbRgb fb_rounded(const fb_axis& axis, FbRgb sum) {
           fb_clamp_u8(sum.blue >> axis.precision)};
 }
 
-// Rows of a tile of fb_resample_across that is as wide as a block.
+// Rows of a tile of fb_resample_across that is as wide as a block; and at most, of narrow ones.
 constexpr fb_u32 kFbTileRows = 8;
+constexpr fb_u32 kFbMostTileRows = 32;
 // Input pixels that a block keeps: each is made once, and weighted for several outputs. A row that
 // has more is taken in pieces.
 constexpr fb_u32 kFbKept = 4096;
@@ -113,13 +114,14 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   const fb_u32 lines = kFbBlock / width;  // that the block's threads make at once
   const fb_u32 across = (all + width - 1) / width;
   const fb_u32 left = blockIdx.x % across * width;
-  const fb_u32 above = blockIdx.x / across * lines * kFbTileRows;
+  const fb_u32 high = lines * kFbTileRows < kFbMostTileRows ? lines * kFbTileRows : kFbMostTileRows;
+  const fb_u32 above = blockIdx.x / across * high;
   if (above >= job.across_rows) {
     return;
   }
   const fb_u32 columns = width < all - left ? width : all - left;
   const fb_u32 below = job.across_rows - above;
-  const fb_u32 rows = lines * kFbTileRows < below ? lines * kFbTileRows : below;
+  const fb_u32 rows = high < below ? high : below;
   // Spans go to the right or, mirrored, to the left.
   const fb_span* spans = reinterpret_cast<const fb_span*>(blob + job.x.table) + left;
   const fb_span one = spans[0];

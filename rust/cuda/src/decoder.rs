@@ -205,8 +205,8 @@ impl Decoder for CudaDecoder {
             let fits = !stopped && job.channels == 3 && job.bytes.len() <= MAX_FILE;
             let kind = job.meta.baseline.filter(|_| fits);
             match kind.and_then(|kind| Scan::parse(&job.bytes, kind)) {
-                Some(scan) => Ok((job, scan)),
-                None => Err(job),
+                Some(scan) if scan.size() == job.meta.size => Ok((job, scan)),
+                _ => Err(job),
             }
         };
         let (mut scans, mut left) = (Vec::with_capacity(jobs.len()), Vec::new());

@@ -7,6 +7,7 @@
 mod codec;
 mod common;
 
+use codec::uniform_jpeg::{Component, uniform};
 use codec::{Encoding, Numbers, OF_COLOUR, copy_plan, jpeg_of, random_region};
 use common::{oracle, slot_bytes};
 use forebay_codec::{Pixels as Input, probe, render_into};
@@ -138,6 +139,64 @@ fn regions_of_large_images_equal_libjpeg() {
             }
         }
     }
+}
+
+/// The same picture, with AC tables that change their numbers.
+fn crossed(file: &[u8]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    let mut at = 2;
+    loop {
+        let length = usize::from(u16::from_be_bytes([file[at + 2], file[at + 3]]));
+        let segment = at + 4..at + 2 + length;
+        match file[at + 1] {
+            0xc4 => {
+                let mut table = segment.start;
+                while table < segment.end {
+                    if file[table] >> 4 == 1 {
+                        file[table] ^= 1;
+                    }
+                    let codes = file[table + 1..table + 17].iter().map(|&count| usize::from(count));
+                    table += 17 + codes.sum::<usize>();
+                }
+            }
+            0xda => {
+                for component in 0..3 {
+                    file[segment.start + 2 + 2 * component] ^= 1;
+                }
+                return file;
+            }
+            _ => {}
+        }
+        at = segment.end;
+    }
+}
+
+#[test]
+fn tables_of_any_numbers_are_read() {
+    for (seed, subsampling) in OF_COLOUR.into_iter().enumerate() {
+        for optimise in [false, true] {
+            let encoding = Encoding { subsampling, optimise, ..Encoding::default() };
+            let file = jpeg_of(Size { width: 301, height: 207 }, seed as u64, encoding);
+            let other = crossed(&file);
+            assert_ne!(other, file);
+            check(&[whole(&other)]);
+        }
+    }
+}
+
+/// Nothing tells their blocks apart, or there are more of them than data.
+#[test]
+fn files_that_threads_would_not_settle_are_refused() {
+    let parse = |file: &[u8]| {
+        let accepted = Limits { accept_truncated: true, ..Limits::default() };
+        Scan::parse(file, probe(file, &accepted).unwrap().baseline.unwrap())
+    };
+    assert_eq!(parse(&uniform(640, 480, &[Component::flat(90); 3], None)), None);
+    let mut short = jpeg_of(Size { width: 64, height: 64 }, 1, Encoding::default());
+    assert!(parse(&short).is_some());
+    let frame = short.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
+    short[frame + 5..frame + 9].copy_from_slice(&[0x1f, 0xff, 0x1f, 0xff]);
+    assert_eq!(parse(&short), None);
 }
 
 /// What a thread makes of a file: pixels, or its refusal.

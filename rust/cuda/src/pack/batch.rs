@@ -30,8 +30,10 @@ pub(super) struct Batch<'a> {
     erasures: Vec<Vec<descriptor::Erasure>>,
 }
 
-/// Rows of a tile of the across kernel that is as wide as a block of threads.
+/// Rows of a tile of the across kernel that is as wide as a block of threads; and at most, of narrow
+/// ones, whose rows may have to be made one after the other.
 const TILE_ROWS: u32 = 8;
+const MOST_TILE_ROWS: u32 = 32;
 
 /// Words of three tables of bytes.
 const TABLE_WORDS: u64 = 3 * 256 / 4;
@@ -279,7 +281,7 @@ impl Jobs {
 /// Tiles of the across kernel, as it counts them.
 fn across_tiles(columns: u32, rows: u32) -> u32 {
     let width = columns.clamp(1, BLOCK);
-    columns.div_ceil(width) * rows.div_ceil(BLOCK / width * TILE_ROWS)
+    columns.div_ceil(width) * rows.div_ceil((BLOCK / width * TILE_ROWS).min(MOST_TILE_ROWS))
 }
 
 /// Memory of one image. Passes run one after the other, so each shares it with the one but last

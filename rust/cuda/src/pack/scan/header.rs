@@ -111,10 +111,25 @@ impl Scan {
                 DQT => seen.quantisation(segment)?,
                 DRI if segment != [0, 0] => return None,
                 DRI | APP_FIRST..=APP_LAST | COM => {}
-                SOS => return seen.scan(segment, file.len() - rest.len(), kind),
+                SOS => {
+                    let scan = seen.scan(segment, file.len() - rest.len(), kind)?;
+                    return scan.is_worth_it(rest.len()).then_some(scan);
+                }
                 _ => return None,
             }
         }
+    }
+
+    /// Whether so many bytes of data can be all of it, as a block is two bits at least, and tables
+    /// tell blocks of an MCU apart: else threads never fall into step.
+    fn is_worth_it(&self, bytes: usize) -> bool {
+        let [first, others @ ..] = self.components.map(|of| (of.dc, of.ac));
+        u64::from(self.blocks()) <= 4 * bytes as u64 && others.iter().any(|of| *of != first)
+    }
+
+    /// The size of the whole image.
+    pub fn size(&self) -> Size {
+        self.size
     }
 
     /// Blocks that hold the samples of `region` and a neighbour of each, by component, and the bytes
