@@ -81,9 +81,9 @@ class Loader(DataLoaderNames):
         max_errors: bad samples since the loader was opened, beyond which it fails for good.
         quarantine: file to which one JSON line per bad sample is appended.
         fidelity: ``"full"``: libjpeg-turbo's pixels exactly.
-        decoders: None, all that there are (with a GPU its cores and its JPEG engines, too);
-            ``"cpu"`` alone; or parts of the images that each of them can decode, ``{"cuda": 0.5,
-            "hardware": 0.3}``, of which threads decode the rest.
+        decoders: None, all that there are (with a GPU its cores, and its JPEG engines for what
+            these cannot decode); ``"cpu"`` alone; or parts of the images that each of them can
+            decode, ``{"cuda": 0.5, "hardware": 0.3}``, of which threads decode the rest.
         deterministic: which decoder an image goes to depends on its index and header only, never on
             what is free. Default: what torch says (``torch.are_deterministic_algorithms_enabled``).
             Makes no difference where engines give the CPU's pixels, as those of an H200 do.
