@@ -63,6 +63,8 @@ pub(crate) struct Rendering {
 /// Everything that changes while a pipeline runs.
 #[derive(Debug, Default)]
 pub(crate) struct State {
+    /// A thread makes decoders ready, or has done so.
+    pub(crate) warms_up: bool,
     pub(crate) run: Option<Run>,
     /// Runs started so far.
     pub(crate) runs: u64,
