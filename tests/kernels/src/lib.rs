@@ -28,7 +28,12 @@ kernels!(
     fb_host_resample_across,
     fb_host_resample_down,
     fb_host_levels_to_tables,
-    fb_host_erase
+    fb_host_erase,
+    fb_threads_huffman_guess,
+    fb_threads_huffman_settle,
+    fb_threads_huffman_place,
+    fb_threads_huffman_write,
+    fb_threads_resample_across
 );
 
 /// What the scratch holds before: anything but zeros must not matter.
@@ -58,23 +63,57 @@ pub fn scratch(bytes: u64) -> Vec<u64> {
 /// # Panics
 /// If the scratch is too small.
 pub unsafe fn run_in(packed: &Packed, scratch: &mut [u64]) {
+    // SAFETY: the caller's promise.
+    unsafe { run_by(in_turn, packed, scratch) }
+}
+
+/// As [`run_in`], but kernels whose threads work together get a thread of the host for each of a
+/// block's: slow, and where a wait is missing wrong, sooner or later. Ends the process if threads
+/// of a block wait differently often.
+///
+/// # Safety
+/// As for [`run`]. One call at a time.
+///
+/// # Panics
+/// As [`run_in`].
+pub unsafe fn run_at_once(packed: &Packed, scratch: &mut [u64]) {
+    // SAFETY: the caller's promise.
+    unsafe { run_by(at_once, packed, scratch) }
+}
+
+fn at_once(kernel: Kernel) -> Function {
+    match kernel {
+        Kernel::HuffmanGuess => fb_threads_huffman_guess,
+        Kernel::HuffmanSettle => fb_threads_huffman_settle,
+        Kernel::HuffmanPlace => fb_threads_huffman_place,
+        Kernel::HuffmanWrite => fb_threads_huffman_write,
+        Kernel::ResampleAcross => fb_threads_resample_across,
+        alone => in_turn(alone),
+    }
+}
+
+fn in_turn(kernel: Kernel) -> Function {
+    match kernel {
+        Kernel::HuffmanTables => fb_host_huffman_tables,
+        Kernel::HuffmanGuess => fb_host_huffman_guess,
+        Kernel::HuffmanSettle => fb_host_huffman_settle,
+        Kernel::HuffmanPlace => fb_host_huffman_place,
+        Kernel::HuffmanWrite => fb_host_huffman_write,
+        Kernel::InverseDct => fb_host_inverse_dct_all,
+        Kernel::ResampleAcross => fb_host_resample_across,
+        Kernel::ResampleDown => fb_host_resample_down,
+        Kernel::Levels => fb_host_levels_to_tables,
+        Kernel::Erase => fb_host_erase,
+    }
+}
+
+unsafe fn run_by(function: fn(Kernel) -> Function, packed: &Packed, scratch: &mut [u64]) {
     let blob = words(&packed.blob);
     assert!(size_of_val(scratch) as u64 >= packed.scratch_bytes, "the scratch is too small");
     let cleared = usize::try_from(packed.cleared_bytes / 8).expect("host memory");
     scratch[..cleared].fill(0);
     for launch in &packed.launches {
-        let function: Function = match launch.kernel {
-            Kernel::HuffmanTables => fb_host_huffman_tables,
-            Kernel::HuffmanGuess => fb_host_huffman_guess,
-            Kernel::HuffmanSettle => fb_host_huffman_settle,
-            Kernel::HuffmanPlace => fb_host_huffman_place,
-            Kernel::HuffmanWrite => fb_host_huffman_write,
-            Kernel::InverseDct => fb_host_inverse_dct_all,
-            Kernel::ResampleAcross => fb_host_resample_across,
-            Kernel::ResampleDown => fb_host_resample_down,
-            Kernel::Levels => fb_host_levels_to_tables,
-            Kernel::Erase => fb_host_erase,
-        };
+        let function = function(launch.kernel);
         // SAFETY: the caller vouches for sources and slots; the blob is as it was packed, and the
         // scratch as large and as clear as it asks for.
         unsafe {

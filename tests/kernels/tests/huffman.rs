@@ -13,14 +13,22 @@ use common::{oracle, slot_bytes};
 use forebay_codec::{Pixels as Input, probe, render_into};
 use forebay_core::{ImagePlan, Limits, Region, Size};
 use forebay_cuda::pack::{
-    Kernel, RenderItem, Scan, ScanItem, ScanScratch, lay_out, pack, pack_scans,
+    Kernel, Packed, RenderItem, Scan, ScanItem, ScanScratch, lay_out, pack, pack_scans,
 };
-use forebay_kernel_tests::{run, run_in, scratch};
+use forebay_kernel_tests::{run, run_at_once, run_in, scratch};
 use turbojpeg_sys as tj;
 
 /// Decodes the regions of files, all in one batch: for each the rendered plan, or `None` if it is
 /// left to others. With `patience` every chunk that has not settled gets its turn.
 fn decode(files: &[(&[u8], ImagePlan)], patience: bool) -> Vec<Option<Vec<u8>>> {
+    decode_by(run_in, files, patience)
+}
+
+fn decode_by(
+    launch: unsafe fn(&Packed, &mut [u64]),
+    files: &[(&[u8], ImagePlan)],
+    patience: bool,
+) -> Vec<Option<Vec<u8>>> {
     let metas: Vec<_> =
         files.iter().map(|(file, _)| probe(file, &Limits::default()).unwrap()).collect();
     let scans: Vec<Scan> = files.iter().map(|(file, _)| scan_of(file).unwrap()).collect();
@@ -56,7 +64,7 @@ fn decode(files: &[(&[u8], ImagePlan)], patience: bool) -> Vec<Option<Vec<u8>>> 
         packed.launches.splice(settle..settle, more);
     }
     // SAFETY: files, scratch and planes are live memory, each of its own.
-    unsafe { run_in(&packed, &mut memory) };
+    unsafe { launch(&packed, &mut memory) };
     // SAFETY: any bytes are numbers.
     let (_, status, _) = unsafe { memory.align_to::<u32>() };
     let render = |((_, plan), (source, status)): (&(&[u8], ImagePlan), (_, &u32))| {
@@ -139,6 +147,22 @@ fn regions_of_large_images_equal_libjpeg() {
             }
         }
     }
+}
+
+/// Some files whose chunks take several rounds, and more than one block of threads.
+#[test]
+fn threads_at_once_do_what_they_do_in_turn() {
+    let size = Size { width: 517, height: 389 };
+    let mut numbers = Numbers(44);
+    let files = [0, 1, 2].map(|seed| {
+        let subsampling = tj::TJSAMP_TJSAMP_420;
+        jpeg_of(size, seed, Encoding { subsampling, quality: 85, ..Encoding::default() })
+    });
+    let plans: Vec<_> =
+        files.iter().map(|file| (&**file, copy_plan(random_region(&mut numbers, size)))).collect();
+    let expected = decode(&plans, false);
+    assert!(expected.iter().all(Option::is_some));
+    assert!(decode_by(run_at_once, &plans, false) == expected);
 }
 
 /// The same picture, with AC tables that change their numbers.

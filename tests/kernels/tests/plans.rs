@@ -12,6 +12,8 @@ use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::{
     Axis, Blend, ColorOp, DType, Erase, ImagePlan, Layout, Pass, Reduce, Region, Size, Taps, Write,
 };
+use forebay_cuda::pack::{RenderItem, Source, pack};
+use forebay_kernel_tests::{run_at_once, scratch};
 
 fn image(width: u32, height: u32, seed: u64) -> Image {
     let size = Size { width, height };
@@ -170,6 +172,30 @@ fn extreme_sizes_equal_the_cpu() {
             })
             .collect();
         check(&plans.iter().map(|plan| (&image, plan)).collect::<Vec<_>>());
+    }
+}
+
+/// Narrow and wide tiles, several of them, and rows in pieces.
+#[test]
+fn threads_at_once_do_what_they_do_in_turn() {
+    for (input, width) in [(300, 300), (300, 17), (700, 513), (9000, 40), (9000, 1)] {
+        let image = image(input, 37, 12);
+        let target = Size { width, height: 30 };
+        let plan = ImagePlan {
+            erase: vec![],
+            region: Region::whole(image.size),
+            transpose: false,
+            passes: vec![resized(image.size, target)],
+            write: raw_write(Layout::ChannelsLast),
+        };
+        let samples = image.samples(plan.region);
+        let mut slot = vec![0; 3 * usize::try_from(target.pixels()).unwrap()];
+        let (address, slot_bytes) = (slot.as_mut_ptr() as u64, slot.len());
+        let source = Source::Rgb(samples.plane());
+        let packed = pack(&[RenderItem { source, plan: &plan, slot: address, slot_bytes }], &[]);
+        // SAFETY: samples and slot are live memory.
+        unsafe { run_at_once(&packed, &mut scratch(packed.scratch_bytes)) };
+        assert!(slot == image.expected(&plan), "{input} to {width}");
     }
 }
 
