@@ -80,7 +80,12 @@ RULES = {
         # Tests may; the core's own threads are the engine's.
         ["rust/engine/", *(f"rust/{crate}/tests/" for crate in ("slab", "codec", "source"))],
     ),
-    "L10 threads in C++": (CXX, r"std::(jthread|thread|async)\b|\bpthread_create\b", []),
+    "L10 threads in C++": (
+        CXX,
+        r"std::(jthread|thread|async)\b|\bpthread_create\b",
+        # A GPU's threads, where a test has them on the host.
+        ["tests/kernels/src/threads.cpp"],
+    ),
     "L11 randomness": (
         RUST,
         r"\b(rand|fastrand|getrandom|oorandom)::",
