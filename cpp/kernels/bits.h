@@ -80,10 +80,10 @@ class FbBits {
     return word * 4 < bytes_ ? fb_load(words_ + word) : 0;
   }
 
-  FB_DEVICE void add(fb_u32 byte, fb_u32 bits) {
-    bits_ |= static_cast<fb_u64>(byte) << (64 - bits - count_);
-    count_ += static_cast<fb_i32>(bits);
-    beyond_ += beyond_ > kBefore ? static_cast<fb_i32>(bits) : 0;
+  FB_DEVICE void add(fb_u32 byte) {
+    bits_ |= static_cast<fb_u64>(byte) << (56 - count_);
+    count_ += 8;
+    beyond_ += beyond_ > kBefore ? 8 : 0;
   }
 
   // The next word, where it needs a closer look.
@@ -105,7 +105,7 @@ class FbBits {
         end();
         return;
       }
-      add(byte, 8);
+      add(byte);
       if (is_escape && i == 3) {
         skip_ = 1;
       }

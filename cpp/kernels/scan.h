@@ -1,7 +1,7 @@
 // What the Huffman kernels read and leave: the only scan of a baseline JPEG of three components.
 //
-// fb_scan is mirrored field by field in rust/cuda/src/scan/descriptor.rs; both sides assert sizes
-// and offsets. Offsets are as in render.h.
+// fb_scan is mirrored field by field in rust/cuda/src/pack/scan/descriptor.rs; both sides assert
+// sizes and offsets. Offsets are as in render.h.
 #ifndef FOREBAY_KERNELS_SCAN_H
 #define FOREBAY_KERNELS_SCAN_H
 

@@ -36,6 +36,8 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("source.h", include_str!("../../../../cpp/kernels/source.h")),
     ("gather.h", include_str!("../../../../cpp/kernels/gather.h")),
     ("huffman.h", include_str!("../../../../cpp/kernels/huffman.h")),
+    ("chunk.h", include_str!("../../../../cpp/kernels/chunk.h")),
+    ("codes.h", include_str!("../../../../cpp/kernels/codes.h")),
     ("bits.h", include_str!("../../../../cpp/kernels/bits.h")),
     ("scan.h", include_str!("../../../../cpp/kernels/scan.h")),
     ("idct.h", include_str!("../../../../cpp/kernels/idct.h")),
