@@ -167,7 +167,8 @@ fn work(number: usize, shared: &Arc<Shared>, parts: &Parts) {
     let mut state = shared.lock();
     while state.check().is_ok() {
         // One thread does the slow part, while the others have images to decode.
-        if parts.want_warm_up() && !std::mem::replace(&mut state.warms_up, true) {
+        if !state.warms_up && parts.want_warm_up() {
+            state.warms_up = true;
             drop(state);
             warm_up(shared, parts);
             state = shared.lock();

@@ -31,11 +31,15 @@ fn fits(table: &Table, input: u32) -> bool {
 
 /// The across kernel keeps what lies between the first and the last output of a tile.
 fn is_ordered(table: &Table) -> bool {
-    let spans = table.starts.iter().zip(&table.counts).map(|(start, count)| (start, start + count));
-    let spans: Vec<(&u32, u32)> = spans.collect();
-    let right = |pair: &[(&u32, u32)]| pair[0].0 <= pair[1].0 && pair[0].1 <= pair[1].1;
-    let left = |pair: &[(&u32, u32)]| pair[0].0 >= pair[1].0 && pair[0].1 >= pair[1].1;
-    spans.windows(2).all(right) || spans.windows(2).all(left)
+    let spans =
+        || table.starts.iter().zip(&table.counts).map(|(&start, count)| (start, start + count));
+    let goes = |right: bool| {
+        spans().zip(spans().skip(1)).all(|(one, next)| {
+            let (low, high) = if right { (one, next) } else { (next, one) };
+            low.0 <= high.0 && low.1 <= high.1
+        })
+    };
+    goes(true) || goes(false)
 }
 
 fn content_len(axis: &Axis) -> usize {
