@@ -13,7 +13,11 @@ type Raw = *mut c_void;
 type Code = c_uint;
 
 const SUCCESS: Code = 0;
+const INVALID_OPTION: Code = 5;
 const COMPILATION: Code = 6;
+
+/// Not known to compilers of the first versions 12; the machine code is the same without.
+const ON_ALL_CORES: &str = "--split-compile=0";
 
 function_table! {
     /// What this crate calls, as nvrtc.h of CUDA 12 and 13 declares it.
@@ -115,21 +119,19 @@ impl Nvrtc {
         })
     }
 
-    /// Compiles to machine code. Takes about a second; several threads may call it.
+    /// Compiles to machine code, on all cores where the compiler can. Takes about a second; several
+    /// threads may call it.
     ///
     /// # Errors
     /// [`Error::Compile`] with the compiler's log, or [`Error::Nvrtc`].
     pub fn compile(&self, program: &Program<'_>, architecture: &str) -> Result<Cubin, Error> {
         let unit = Unit::new(self, program)?;
-        let mut options = vec![text(&format!("--gpu-architecture={architecture}"))?];
-        for option in program.options {
-            options.push(text(option)?);
+        let architecture_option = format!("--gpu-architecture={architecture}");
+        let options = [&[architecture_option.as_str()], program.options].concat();
+        let mut code = self.run(&unit, &[options.as_slice(), &[ON_ALL_CORES]].concat())?;
+        if code == INVALID_OPTION {
+            code = self.run(&unit, &options)?;
         }
-        let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-        // SAFETY: the program lives in `unit`; the options live for the call.
-        let code = unsafe {
-            (self.functions.nvrtcCompileProgram)(unit.raw, length(&pointers)?, pointers.as_ptr())
-        };
         if code == COMPILATION {
             return Err(Error::Compile {
                 name: program.source.name.to_owned(),
@@ -139,6 +141,15 @@ impl Nvrtc {
         }
         self.check("nvrtcCompileProgram", code)?;
         unit.cubin()
+    }
+
+    fn run(&self, unit: &Unit<'_>, options: &[&str]) -> Result<Code, Error> {
+        let options: Vec<_> =
+            options.iter().map(|option| text(option)).collect::<Result<_, _>>()?;
+        let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        let count = length(&pointers)?;
+        // SAFETY: the program lives in `unit`; the options live for the call.
+        Ok(unsafe { (self.functions.nvrtcCompileProgram)(unit.raw, count, pointers.as_ptr()) })
     }
 
     fn version(&self) -> Result<Version, Error> {
