@@ -15,8 +15,7 @@
 #ifndef FOREBAY_KERNELS_COLOR_H
 #define FOREBAY_KERNELS_COLOR_H
 
-#include "render.h"
-#include "source.h"
+#include "pixel.h"
 
 // Red, green and blue, or hue, saturation and value, from 0 to 1.
 struct FbColor {
@@ -137,24 +136,42 @@ FB_DEVICE FbRgb fb_look_up(const fb_job& job, const fb_u8* scratch, FbRgb pixel)
   return {tables[pixel.red], tables[256 + pixel.green], tables[512 + pixel.blue]};
 }
 
-// Runs the job's colour program on one pixel.
-FB_DEVICE FbRgb fb_color(const fb_job& job, const fb_u8* blob, const fb_u8* scratch, FbRgb pixel) {
+// Runs the job's colour program on some pixels.
+template <fb_u32 kCount>
+FB_DEVICE void fb_color(const fb_job& job, const fb_u8* blob, const fb_u8* scratch,
+                        FbRgb (&pixels)[kCount]) {
   const fb_color_op* ops = reinterpret_cast<const fb_color_op*>(blob + job.color);
+  const auto each = [&](auto change) {
+    fb_repeat<kCount>([&](fb_u32 i) { pixels[i] = change(pixels[i]); });
+  };
   for (fb_u32 i = 0; i < job.color_ops; i++) {
-    const fb_color_op& op = ops[i];
+    const fb_color_op op = ops[i];
     switch (op.kind) {
-      case FB_COLOR_BRIGHTNESS: pixel = fb_brighten(pixel, op.factor); break;
-      case FB_COLOR_CONTRAST: pixel = fb_blend(pixel, fb_mean(job, scratch), op); break;
-      case FB_COLOR_SATURATION: pixel = fb_blend(pixel, fb_gray(pixel), op); break;
-      case FB_COLOR_HUE: pixel = fb_turn_hue(pixel, op.factor); break;
-      case FB_COLOR_GRAYSCALE: pixel = fb_to_gray(pixel); break;
-      case FB_COLOR_SOLARIZE: pixel = fb_solarize(pixel, op.factor); break;
-      case FB_COLOR_POSTERIZE: pixel = fb_posterize(pixel, static_cast<fb_i32>(op.factor)); break;
-      case FB_COLOR_PERMUTE: pixel = fb_permute(pixel, static_cast<fb_u32>(op.factor)); break;
-      default: pixel = fb_look_up(job, scratch, pixel);
+      case FB_COLOR_BRIGHTNESS:
+        each([&](FbRgb pixel) { return fb_brighten(pixel, op.factor); });
+        break;
+      case FB_COLOR_CONTRAST: {
+        const float mean = fb_mean(job, scratch);
+        each([&](FbRgb pixel) { return fb_blend(pixel, mean, op); });
+        break;
+      }
+      case FB_COLOR_SATURATION:
+        each([&](FbRgb pixel) { return fb_blend(pixel, fb_gray(pixel), op); });
+        break;
+      case FB_COLOR_HUE: each([&](FbRgb pixel) { return fb_turn_hue(pixel, op.factor); }); break;
+      case FB_COLOR_GRAYSCALE: each(fb_to_gray); break;
+      case FB_COLOR_SOLARIZE:
+        each([&](FbRgb pixel) { return fb_solarize(pixel, op.factor); });
+        break;
+      case FB_COLOR_POSTERIZE:
+        each([&](FbRgb pixel) { return fb_posterize(pixel, static_cast<fb_i32>(op.factor)); });
+        break;
+      case FB_COLOR_PERMUTE:
+        each([&](FbRgb pixel) { return fb_permute(pixel, static_cast<fb_u32>(op.factor)); });
+        break;
+      default: each([&](FbRgb pixel) { return fb_look_up(job, scratch, pixel); });
     }
   }
-  return pixel;
 }
 
 #endif

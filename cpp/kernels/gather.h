@@ -116,20 +116,34 @@ FB_DEVICE FbRgb fb_gathered(const fb_gather& gather, fb_u32 column, fb_u32 row, 
                                            : fb_nearest(gather, place, pixel);
 }
 
-// Calls `visit` with a function from column and row of the pass's input to its pixel.
-template <class Visit>
-FB_DEVICE FbRgb fb_with_input(const fb_job& job, const fb_u8* blob, const fb_u8* scratch,
-                              Visit visit) {
-  if (job.gather == kFbNoSum) {
-    return fb_with_pixels(job.source, scratch, visit);
-  }
-  const fb_gather& gather = *reinterpret_cast<const fb_gather*>(blob + job.gather);
-  const fb_u32* pixels = reinterpret_cast<const fb_u32*>(scratch + job.source.planes[0].address);
-  return visit([&](fb_u32 column, fb_u32 row) {
+// The input of a pass whose pixels are gathered, as FbInput.
+struct FbGathered {
+  const fb_gather& gather;
+  const fb_u32* pixels;
+
+  FB_DEVICE FbRgb operator()(fb_u32 column, fb_u32 row) const {
     return fb_gathered(gather, column, row, [&](fb_u32 x, fb_u32 y) {
       return fb_rgb(pixels[static_cast<fb_u64>(y) * gather.width + x]);
     });
-  });
+  }
+
+  template <class Visit>
+  FB_DEVICE void with_lines(Visit visit) const {
+    visit([&](fb_u32 row) { return FbLineInTurn<FbGathered>{*this, row}; });
+  }
+};
+
+// Calls `visit` with the pass's input.
+template <class Visit>
+FB_DEVICE void fb_with_input(const fb_job& job, const fb_u8* blob, const fb_u8* scratch,
+                             Visit visit) {
+  if (job.gather == kFbNoSum) {
+    fb_with_pixels(job.source, scratch, visit);
+    return;
+  }
+  const fb_gather& gather = *reinterpret_cast<const fb_gather*>(blob + job.gather);
+  const fb_u64 pixels = job.source.planes[0].address;
+  visit(FbGathered{gather, reinterpret_cast<const fb_u32*>(scratch + pixels)});
 }
 
 #endif

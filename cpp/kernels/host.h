@@ -32,8 +32,9 @@ static_assert(__builtin_offsetof(fb_table, limits) == 4096, "mirrored");
 #define FB_DEVICE inline
 #define FB_TABLE static const
 #define FB_UNROLL
+#define FB_LOOP
 #define __global__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 
 struct FbIndex {
   fb_u32 x = 0;
@@ -64,14 +65,42 @@ inline fb_u32 fb_load(const fb_u32* word) { return *word; }
 
 inline fb_u32 fb_swap(fb_u32 word) { return __builtin_bswap32(word); }
 
+inline fb_u32 fb_pick(fb_u32 one, fb_u32 other, fb_u32 digits) {
+  const fb_u64 bytes = static_cast<fb_u64>(other) << 32 | one;
+  fb_u32 picked = 0;
+  for (fb_u32 place = 0; place < 4; place++) {
+    const fb_u32 digit = digits >> 4 * place & 7;
+    picked |= static_cast<fb_u32>(bytes >> 8 * digit & 255) << 8 * place;
+  }
+  return picked;
+}
+
+inline fb_u32 fb_saturated(fb_i32 red, fb_i32 green, fb_i32 blue) {
+  const auto saturated = [](fb_i32 value) {
+    return static_cast<fb_u32>(value < 0 ? 0 : value > 255 ? 255 : value);
+  };
+  return saturated(red) | saturated(green) << 8 | saturated(blue) << 16;
+}
+
+inline fb_i32 fb_dot_lower(fb_u32 halves, fb_u32 bytes, fb_i32 sum) {
+  const fb_i32 lower = static_cast<fb_i16>(halves & 0xffff);
+  const fb_i32 upper = static_cast<fb_i16>(halves >> 16);
+  return sum + lower * static_cast<fb_i32>(bytes & 255) +
+         upper * static_cast<fb_i32>(bytes >> 8 & 255);
+}
+
+inline fb_i32 fb_dot_upper(fb_u32 halves, fb_u32 bytes, fb_i32 sum) {
+  return fb_dot_lower(halves, bytes >> 16, sum);
+}
+
 inline void fb_add_sum(fb_u64* sum, fb_u32 value) { *sum += value; }
 
 inline void fb_count(fb_u32* place) { *place += 1; }
 
 template <class Element>
-inline void fb_store_interleaved(Element* slot, const Element* table, fb_u32 index, fb_u32 pixels,
+inline void fb_store_interleaved(Element* slot, const Element* table, fb_u32 index, fb_u32 end,
                                  fb_u32 rgbx) {
-  if (index >= pixels) {
+  if (index >= end) {
     return;
   }
   for (fb_u32 channel = 0; channel < 3; channel++) {

@@ -4,8 +4,7 @@
 #ifndef FOREBAY_KERNELS_IDCT_H
 #define FOREBAY_KERNELS_IDCT_H
 
-#include "render.h"
-#include "source.h"
+#include "pixel.h"
 
 // Eight values, a column's or a row's, and how far apart those of the block lie.
 struct FbLine {

@@ -14,8 +14,11 @@ typedef unsigned int fb_u32;
 typedef int fb_i32;
 typedef unsigned long long fb_u64;
 
-// Threads of a block, along x. A thread makes one pixel, so a block makes a tile of this many.
+// Threads of a block, along x.
 constexpr fb_u32 kFbBlock = 256;
+
+// Threads that run together.
+constexpr fb_u32 kFbWarp = 32;
 
 enum fb_axis_kind : fb_u32 {
   FB_AXIS_RUN = 0,       // output i is input first + step * i

@@ -84,8 +84,9 @@ fn a_batch_is_one_pair_of_launches_a_pass() {
     let found: Vec<_> = launches.iter().map(|l| (l.kernel, l.jobs, l.tiles)).collect();
     let expected = [
         (Kernel::ResampleAcross, 3, (40_u32 * 6).div_ceil(256)),
-        (Kernel::ResampleDown, 4, (40_u32 * 40).div_ceil(256)),
-        (Kernel::ResampleDown, 1, (40_u32 * 40).div_ceil(256)),
+        // A warp makes at most 128 pixels of a row, a block has eight warps.
+        (Kernel::ResampleDown, 4, 40_u32.div_ceil(8)),
+        (Kernel::ResampleDown, 1, 40_u32.div_ceil(8)),
     ];
     assert_eq!(found, expected);
     assert_eq!(launches[0].jobs_offset, launches[1].jobs_offset);

@@ -7,7 +7,7 @@ mod codec;
 mod common;
 
 use codec::{Encoding, Numbers, copy_plan, jpeg, jpeg_of, picture, raw_write};
-use common::{Samples, oracle, render};
+use common::{Rows, Samples, oracle, render};
 use forebay_codec::Pixels;
 use forebay_core::coeffs::Interpolation;
 use forebay_core::recipe::ResizedCrop;
@@ -35,8 +35,8 @@ struct Decoded {
 
 impl Decoded {
     /// The samples `held`.
-    fn samples(&self, held: Region) -> Samples {
-        Samples::new(&self.rows, Size { width: self.stride, ..self.size }, 1, held)
+    fn samples(&self, held: Region, rows: Rows) -> Samples {
+        Samples::new(&self.rows, Size { width: self.stride, ..self.size }, 1, held, rows)
     }
 }
 
@@ -85,11 +85,19 @@ fn with_margin(region: Region, expand: (u8, u8), size: Size) -> Region {
     Region { x, y, width, height }
 }
 
-/// Renders every plan from planes that hold the whole image and from ones that hold a part.
+/// The region, from whole blocks on.
+fn from_blocks(region: Region) -> Region {
+    let before = region.x % 8;
+    Region { x: region.x - before, width: region.width + before, ..region }
+}
+
+/// Renders every plan from planes that hold the whole image and from ones that hold a part, in rows
+/// that can be read in words and in ones that cannot.
 fn check(file: &[u8], size: Size, expand: (u8, u8), plans: &[ImagePlan]) {
     let decoded = components(file, size, expand, 3);
     let expand = [(1, 1), expand, expand];
-    for is_whole in [true, false] {
+    let cases = [(true, Rows::Odd), (true, Rows::Words), (false, Rows::Odd), (false, Rows::Words)];
+    for (is_whole, rows) in cases {
         let samples: Vec<Vec<Samples>> = plans
             .iter()
             .map(|plan| {
@@ -97,9 +105,10 @@ fn check(file: &[u8], size: Size, expand: (u8, u8), plans: &[ImagePlan]) {
                     let held = if is_whole {
                         Region::whole(component.size)
                     } else {
-                        with_margin(plan.region, expand, component.size)
+                        let held = with_margin(plan.region, expand, component.size);
+                        if rows == Rows::Words { from_blocks(held) } else { held }
                     };
-                    component.samples(held)
+                    component.samples(held, rows)
                 };
                 decoded.iter().zip(expand).map(held).collect()
             })
@@ -115,7 +124,10 @@ fn check(file: &[u8], size: Size, expand: (u8, u8), plans: &[ImagePlan]) {
             .collect();
         for (plan, slot) in plans.iter().zip(render(&items)) {
             let expected = oracle(Pixels::Encoded(file), size, plan);
-            assert!(slot == expected, "{size} by {expand:?}, whole planes: {is_whole}, {plan:?}");
+            assert!(
+                slot == expected,
+                "{size} by {expand:?}, whole planes: {is_whole}, {rows:?}, {plan:?}"
+            );
         }
     }
 }
@@ -130,6 +142,19 @@ fn random_region(numbers: &mut Numbers, size: Size) -> Region {
     Region { x, y, width, height }
 }
 
+/// A region of the upright image, antialiased.
+fn resized(size: Size, region: Region, orientation: Orientation, flip: bool) -> ImagePlan {
+    let Region { x, y, width, height } = region;
+    let crop = ResizedCrop {
+        bounds: Some([x, y, x + width, y + height].map(i64::from)),
+        size: Size { width: 31, height: 27 },
+        interpolation: Interpolation::Bilinear,
+        antialias: true,
+        flip,
+    };
+    crop.plan(size, orientation, raw_write(Layout::Contiguous)).unwrap()
+}
+
 #[test]
 fn odd_sizes_equal_libjpeg() {
     let mut numbers = Numbers(21);
@@ -139,8 +164,16 @@ fn odd_sizes_equal_libjpeg() {
             for height in [1, 2, 3, 41 - width, numbers.range(4, 40)] {
                 let size = Size { width, height };
                 let file = encoded(size, subsampling);
-                let regions = [Region::whole(size), random_region(&mut numbers, size)];
-                check(&file, size, expand, &regions.map(copy_plan));
+                let whole = Region::whole(size);
+                let part = random_region(&mut numbers, size);
+                let upright = Orientation::default();
+                let plans = [
+                    copy_plan(whole),
+                    copy_plan(part),
+                    resized(size, whole, upright, false),
+                    resized(size, part, upright, true),
+                ];
+                check(&file, size, expand, &plans);
             }
         }
     }
@@ -163,7 +196,9 @@ fn every_chroma_value_equals_libjpeg() {
         let values: BTreeSet<u8> = component.rows.iter().copied().collect();
         assert!(values.len() > 250, "only {} values of chroma", values.len());
     }
-    check(&file, size, (1, 1), &[copy_plan(Region::whole(size))]);
+    let whole = Region::whole(size);
+    let plans = [copy_plan(whole), resized(size, whole, Orientation::default(), false)];
+    check(&file, size, (1, 1), &plans);
 }
 
 #[test]
@@ -187,16 +222,8 @@ fn resized_crops_equal_the_cpu() {
         let file = encoded(size, subsampling);
         let plan = |exif| {
             let orientation = Orientation::from_exif(exif).unwrap();
-            let Region { x, y, width, height } =
-                random_region(&mut numbers, orientation.upright(size));
-            let crop = ResizedCrop {
-                bounds: Some([x, y, x + width, y + height].map(i64::from)),
-                size: Size { width: 31, height: 27 },
-                interpolation: Interpolation::Bilinear,
-                antialias: true,
-                flip: numbers.one_in(2),
-            };
-            crop.plan(size, orientation, raw_write(Layout::Contiguous)).unwrap()
+            let region = random_region(&mut numbers, orientation.upright(size));
+            resized(size, region, orientation, numbers.one_in(2))
         };
         let plans: Vec<ImagePlan> = (1..=8).map(plan).collect();
         check(&file, size, expand, &plans);
@@ -209,7 +236,7 @@ fn gray_files_equal_libjpeg() {
         let size = Size { width: side, height: 40 - side };
         let file = encoded(size, tj::TJSAMP_TJSAMP_GRAY);
         let decoded = components(&file, size, (1, 1), 1);
-        let samples = decoded[0].samples(Region::whole(size));
+        let samples = decoded[0].samples(Region::whole(size), Rows::Odd);
         let plan = copy_plan(Region::whole(size));
         let slots = render(&[(Source::Gray(samples.plane()), &plan)]);
         assert_eq!(slots[0], oracle(Pixels::Encoded(&file), size, &plan));
@@ -225,10 +252,10 @@ fn other_ratios_are_replicated() {
     for expand in [(4_u8, 2_u8), (2, 4), (3, 1), (4, 4)] {
         let (x, y) = (u32::from(expand.0), u32::from(expand.1));
         let small = Size { width: size.width.div_ceil(x), height: size.height.div_ceil(y) };
-        let luma = Samples::new(&whole, size, 1, Region::whole(size));
+        let luma = Samples::new(&whole, size, 1, Region::whole(size), Rows::Odd);
         let gray = vec![128; whole.len()];
-        let cb = Samples::new(&gray, small, 1, Region::whole(small));
-        let cr = Samples::new(&whole, small, 1, Region::whole(small));
+        let cb = Samples::new(&gray, small, 1, Region::whole(small), Rows::Odd);
+        let cr = Samples::new(&whole, small, 1, Region::whole(small), Rows::Odd);
         let components = [
             Component { plane: luma.plane(), expand: (1, 1) },
             Component { plane: cb.plane(), expand },

@@ -35,6 +35,10 @@ pub(super) struct Batch<'a> {
 const TILE_ROWS: u32 = 8;
 const MOST_TILE_ROWS: u32 = 32;
 
+/// Pixels of a row that a warp of the down kernel makes, and threads of a warp.
+const SEGMENT: u32 = 4 * WARP;
+const WARP: u32 = 32;
+
 /// Words of three tables of bytes.
 const TABLE_WORDS: u64 = 3 * 256 / 4;
 
@@ -274,7 +278,7 @@ impl Jobs {
         push(Kernel::ResampleAcross, &jobs[..across], |job| {
             across_tiles(job.x.content_len, job.across_rows)
         });
-        push(Kernel::ResampleDown, &jobs, |job| (job.x.out_len * job.y.out_len).div_ceil(BLOCK));
+        push(Kernel::ResampleDown, &jobs, |job| down_tiles(job.x.out_len, job.y.out_len));
     }
 }
 
@@ -282,6 +286,11 @@ impl Jobs {
 fn across_tiles(columns: u32, rows: u32) -> u32 {
     let width = columns.clamp(1, BLOCK);
     columns.div_ceil(width) * rows.div_ceil((BLOCK / width * TILE_ROWS).min(MOST_TILE_ROWS))
+}
+
+/// Tiles of the down kernel, as it counts them: each takes some rows' segments.
+fn down_tiles(columns: u32, rows: u32) -> u32 {
+    (columns.div_ceil(SEGMENT) * rows).div_ceil(BLOCK / WARP)
 }
 
 /// Memory of one image. Passes run one after the other, so each shares it with the one but last

@@ -33,7 +33,12 @@ use forebay_core::ImagePlan;
 pub const SOURCES: &[(&str, &str)] = &[
     ("render.cu", include_str!("../../../../cpp/kernels/render.cu")),
     ("render.h", include_str!("../../../../cpp/kernels/render.h")),
+    ("pixel.h", include_str!("../../../../cpp/kernels/pixel.h")),
+    ("ycbcr.h", include_str!("../../../../cpp/kernels/ycbcr.h")),
     ("source.h", include_str!("../../../../cpp/kernels/source.h")),
+    ("across.h", include_str!("../../../../cpp/kernels/across.h")),
+    ("down.h", include_str!("../../../../cpp/kernels/down.h")),
+    ("weigh.h", include_str!("../../../../cpp/kernels/weigh.h")),
     ("gather.h", include_str!("../../../../cpp/kernels/gather.h")),
     ("huffman.h", include_str!("../../../../cpp/kernels/huffman.h")),
     ("chunk.h", include_str!("../../../../cpp/kernels/chunk.h")),

@@ -16,26 +16,39 @@ const GUARD_BYTE: u8 = 0x5a;
 
 /// Samples in rows that are longer than they need to be.
 pub struct Samples {
-    bytes: Vec<u8>,
+    words: Vec<u64>,
     pitch: u32,
     held: Region,
 }
 
+/// How rows of samples lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// Anyhow.
+    Odd,
+    /// From multiples of 8 bytes on.
+    Words,
+}
+
 impl Samples {
     /// The part `held` of an image of `size`, from all its rows of `sample_bytes` a sample.
-    pub fn new(all: &[u8], size: Size, sample_bytes: usize, held: Region) -> Self {
+    pub fn new(all: &[u8], size: Size, sample_bytes: usize, held: Region, rows: Rows) -> Self {
         let line = held.width as usize * sample_bytes;
-        let pitch = line + 5;
-        let mut bytes = vec![0xee; pitch * held.height as usize];
-        for (y, row) in bytes.chunks_exact_mut(pitch).enumerate() {
+        let pitch = match rows {
+            Rows::Odd => (line + 4) | 1,
+            Rows::Words => line.next_multiple_of(8),
+        };
+        let mut bytes = vec![0xee; (pitch * held.height as usize).next_multiple_of(8)];
+        for (y, row) in bytes.chunks_exact_mut(pitch).take(held.height as usize).enumerate() {
             let from = (held.y as usize + y) * size.width as usize + held.x as usize;
             row[..line].copy_from_slice(&all[from * sample_bytes..][..line]);
         }
-        Self { bytes, pitch: u32::try_from(pitch).unwrap(), held }
+        let words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+        Self { words: words.collect(), pitch: u32::try_from(pitch).unwrap(), held }
     }
 
     pub fn plane(&self) -> Plane {
-        Plane { address: self.bytes.as_ptr() as u64, pitch: self.pitch, held: self.held }
+        Plane { address: self.words.as_ptr() as u64, pitch: self.pitch, held: self.held }
     }
 }
 
@@ -125,7 +138,7 @@ pub struct Image {
 
 impl Image {
     pub fn samples(&self, held: Region) -> Samples {
-        Samples::new(&self.pixels, self.size, self.channels, held)
+        Samples::new(&self.pixels, self.size, self.channels, held, Rows::Odd)
     }
 
     /// Each channel by itself.
@@ -133,7 +146,9 @@ impl Image {
         let channel = |channel| -> Vec<u8> {
             self.pixels.iter().skip(channel).step_by(self.channels).copied().collect()
         };
-        (0..self.channels).map(|n| Samples::new(&channel(n), self.size, 1, held)).collect()
+        (0..self.channels)
+            .map(|n| Samples::new(&channel(n), self.size, 1, held, Rows::Odd))
+            .collect()
     }
 
     pub fn expected(&self, plan: &ImagePlan) -> Vec<u8> {
