@@ -19,7 +19,7 @@ constexpr fb_u32 kFbKept = 4096;
 template <class Line>
 FB_DEVICE void fb_keep(fb_u32* kept, fb_u32 from, fb_u32 runs, fb_u32 begin, fb_u32 end, fb_u32 top,
                        fb_u32 rows, Line line) {
-  // Of a warp, whole ones to a row.
+  // That make a row: a warp, or an equal part of one.
   const fb_u32 threads = runs > 16 ? kFbWarp : runs > 8 ? 16 : runs > 4 ? 8 : 4;
   for (fb_u32 row = threadIdx.x / threads; row < rows; row += kFbBlock / threads) {
     const auto pixels = line(top + row);
@@ -73,11 +73,12 @@ extern "C" __global__ void __launch_bounds__(kFbBlock, kFbAcrossBlocks)
     for (fb_u32 done = 0; done < needed; done += length) {
       const fb_u32 piece = begin - early + done;
       const fb_u32 piece_begin = done == 0 ? begin : piece;
-      const fb_u32 piece_end = done + length < needed ? piece + length : end;
+      const fb_u32 taken = length < needed - done ? length : needed - done;
+      const fb_u32 piece_end = done + taken < needed ? piece + taken : end;
       FB_EACH_THREAD {
         fb_with_input(job, blob, scratch, [&](const auto& input) {
           input.with_lines([&](const auto& line) {
-            fb_keep(kept, piece, length / kFbRun, piece_begin, piece_end, top, some, line);
+            fb_keep(kept, piece, taken / kFbRun, piece_begin, piece_end, top, some, line);
           });
         });
       }
@@ -104,9 +105,10 @@ extern "C" __global__ void __launch_bounds__(kFbBlock, kFbAcrossBlocks)
             for (fb_u32 k = 0; k < mine; k++) {
               FbRgb sums[1] = {done == 0 ? fb_half(job.x) : unfinished[threadIdx.x]};
               fb_weigh_rows(sums, taps, pixels + k * apart, apart);
-              unfinished[threadIdx.x] = sums[0];
               if (piece_end == end) {
                 made[static_cast<fb_u64>(k) * lines * all] = fb_rounded(job.x, sums[0]);
+              } else {
+                unfinished[threadIdx.x] = sums[0];
               }
             }
           }

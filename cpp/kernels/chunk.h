@@ -164,13 +164,16 @@ FB_DEVICE fb_u32 fb_decode_chunk(const fb_scan& scan, const FbScanTables& tables
   return overshoot == kFbNone ? kFbNone : overshoot | k << 8 | block.number() << 16;
 }
 
+// Counts what is in chunk `index` from the state `entry` on, and notes it down as what it was seen
+// to be at `place`.
 FB_DEVICE fb_u32 fb_count_chunk(const fb_scan& scan, const FbScanTables& tables, fb_u8* scratch,
-                                fb_u32 index, fb_u32 entry) {
+                                fb_u32 index, fb_u32 place, fb_u32 entry) {
   FbCount count;
   const fb_u32 exit = fb_decode_chunk(scan, tables, index, entry, 0, count);
-  fb_chunk& chunk = reinterpret_cast<fb_chunk*>(scratch + scan.chunks)[index];
+  fb_chunk* chunks = reinterpret_cast<fb_chunk*>(scratch + scan.chunks);
   const fb_u32(&dc)[3] = count.dc.sums;
-  chunk = {entry, exit, count.finished, count.flaw, {dc[0], dc[1], dc[2]}, 0};
+  chunks[place * scan.chunk_count + index] = {
+      entry, exit, count.finished, count.flaw, {dc[0], dc[1], dc[2]}, 0};
   return exit;
 }
 

@@ -50,21 +50,35 @@ FB_DEVICE fb_u32 fb_pick(fb_u32 one, fb_u32 other, fb_u32 digits) {
 
 // A pixel of 4 bytes; what lies outside 0 to 255 is the nearest of them.
 FB_DEVICE fb_u32 fb_saturated(fb_i32 red, fb_i32 green, fb_i32 blue) {
+#if __CUDA_ARCH__ >= 720
   fb_u32 rgbx;
   asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(rgbx) : "r"(0), "r"(blue));
   asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %0;" : "+r"(rgbx) : "r"(green), "r"(red));
   return rgbx;
+#else
+  return static_cast<fb_u32>(min(max(red, 0), 255) | min(max(green, 0), 255) << 8 |
+                             min(max(blue, 0), 255) << 16);
+#endif
 }
 
 // Adds the products of two signed halves and two bytes, the lower ones of `bytes` or the upper.
 FB_DEVICE fb_i32 fb_dot_lower(fb_u32 halves, fb_u32 bytes, fb_i32 sum) {
+#if __CUDA_ARCH__ >= 610
   asm("dp2a.lo.s32.u32 %0, %1, %2, %0;" : "+r"(sum) : "r"(halves), "r"(bytes));
   return sum;
+#else
+  return sum + static_cast<fb_i16>(halves & 0xffff) * static_cast<fb_i32>(bytes & 255) +
+         static_cast<fb_i16>(halves >> 16) * static_cast<fb_i32>(bytes >> 8 & 255);
+#endif
 }
 
 FB_DEVICE fb_i32 fb_dot_upper(fb_u32 halves, fb_u32 bytes, fb_i32 sum) {
+#if __CUDA_ARCH__ >= 610
   asm("dp2a.hi.s32.u32 %0, %1, %2, %0;" : "+r"(sum) : "r"(halves), "r"(bytes));
   return sum;
+#else
+  return fb_dot_lower(halves, bytes >> 16, sum);
+#endif
 }
 
 constexpr fb_u32 kFbWholeWarp = 0xffffffffu;

@@ -22,9 +22,9 @@ struct FbColumns {
   FB_DEVICE fb_u32 inside(fb_u32 i) const { return has(i) ? (*this)[i] : length - 1; }
 };
 
-// Whether rows of a pass's input lie in the scratch as pixels of 4 bytes, and are only chosen from.
+// Whether rows of a pass's input lie in the scratch as pixels of 4 bytes, and are not gathered.
 FB_DEVICE bool fb_is_stored(const fb_job& job) {
-  return job.source.kind == FB_SOURCE_RGBX && job.source.transpose == 0 && job.gather == kFbNoSum;
+  return job.source.kind == FB_SOURCE_RGBX && job.gather == kFbNoSum;
 }
 
 // The resampled pixels at some columns and a row of the content, from rows of pixels of 4 bytes:
@@ -146,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   const fb_job& job = reinterpret_cast<const fb_job*>(blob + jobs)[blockIdx.y];
   const fb_u32 width = job.x.out_len;
   const fb_u32 segments = (width + kFbSegment - 1) / kFbSegment;
-  const fb_u32 segment = (blockIdx.x * kFbBlock + threadIdx.x) / kFbWarp;
+  const fb_u32 segment = blockIdx.x * (kFbBlock / kFbWarp) + threadIdx.x / kFbWarp;
   const fb_u32 row = segment / segments;
   if (row >= job.y.out_len) {
     return;

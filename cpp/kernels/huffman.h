@@ -65,17 +65,76 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   FB_EACH_THREAD {
     if (fb_thread() < scan.chunk_count) {
       FbPass pass;
-      fb_chunk& chunk = reinterpret_cast<fb_chunk*>(scratch + scan.chunks)[fb_thread()];
-      chunk.entry = kFbUnknown;
-      chunk.exit = fb_decode_chunk(scan, tables, fb_thread(), 0, 0, pass);
+      fb_chunk* chunk = reinterpret_cast<fb_chunk*>(scratch + scan.chunks) + fb_thread();
+      for (fb_u32 seen = 0; seen < kFbSeenOf; seen++) {
+        chunk[seen * scan.chunk_count].entry = kFbUnknown;
+      }
+      chunk->exit = fb_decode_chunk(scan, tables, fb_thread(), 0, 0, pass);
     }
   }
 }
 
-// How often a launch of fb_huffman_settle decodes a chunk, at most: photos take up to 32 rounds.
+// How often a launch of fb_huffman_settle decodes a chunk, at most: photos take up to 12 times.
 constexpr fb_u32 kFbRounds = 64;
 // A scan's status until fb_huffman_place, if that was not enough.
 constexpr fb_u32 kFbGivenUp = 2;
+
+// What a block knows of its chunks: where they ended for the last places that they began at. Where
+// several readings of the data go on in parallel, each correction passes along one of them, and the
+// next one brings back what was before.
+struct FbSeen {
+  fb_u32 entries[kFbSeenOf][kFbBlock];
+  fb_u32 exits[kFbSeenOf][kFbBlock];
+  fb_u32 current[kFbBlock];    // which of these it is now
+  fb_u32 following[kFbBlock];  // which of these it becomes; kFbSeenOf: none of them
+  fb_u32 wanted[kFbBlock];     // and the entry to decode from then
+  bool moves;
+  bool is_settled;
+
+  // Takes what is known of a thread's chunk so far.
+  FB_DEVICE void begin(const volatile fb_chunk* chunk, fb_u32 chunk_count) {
+    for (fb_u32 seen = 0; seen < kFbSeenOf; seen++, chunk += chunk_count) {
+      entries[seen][threadIdx.x] = chunk->entry;
+      exits[seen][threadIdx.x] = chunk->exit;
+    }
+    current[threadIdx.x] = 0;
+  }
+
+  FB_DEVICE fb_u32 exit(fb_u32 i) const { return exits[current[i]][i]; }
+
+  // Looks for where the thread's chunk goes on from `before`.
+  FB_DEVICE void look(fb_u32 before) {
+    const fb_u32 i = threadIdx.x;
+    fb_u32 found = kFbSeenOf;
+    for (fb_u32 seen = 0; seen < kFbSeenOf; seen++) {
+      found = entries[seen][i] == before ? seen : found;
+    }
+    following[i] = found;
+    wanted[i] = before;
+    if (found == kFbSeenOf) {
+      is_settled = false;
+    } else if (found != current[i]) {
+      moves = true;
+    }
+  }
+
+  // Goes on where that is known.
+  FB_DEVICE void move() {
+    const fb_u32 i = threadIdx.x;
+    current[i] = following[i] == kFbSeenOf ? current[i] : following[i];
+  }
+
+  // Decodes where it is not.
+  FB_DEVICE void decode(const fb_scan& scan, const FbScanTables& tables, fb_u8* scratch) {
+    const fb_u32 i = threadIdx.x;
+    if (following[i] == kFbSeenOf) {
+      const fb_u32 place = (current[i] + 1) % kFbSeenOf;
+      entries[place][i] = wanted[i];
+      exits[place][i] = fb_count_chunk(scan, tables, scratch, fb_thread(), place, wanted[i]);
+      current[i] = place;
+    }
+  }
+};
 
 // Decodes chunks again that began where the one before does not end any more, until all of the
 // block's agree. Whether the block's first chunk sees what another block is about to change makes
@@ -84,49 +143,65 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
     fb_huffman_settle(const fb_u8* __restrict__ blob, fb_u8* scratch, fb_u64 jobs) {
   FB_TOGETHER;
   FB_SHARED FbScanTables tables;
-  FB_SHARED fb_u32 entries[kFbBlock];
-  FB_SHARED fb_u32 exits[kFbBlock];
-  FB_SHARED bool is_wrong[kFbBlock];
-  FB_SHARED bool is_settled;
+  FB_SHARED FbSeen seen;
   FB_SHARED bool is_given_up;
   const fb_scan& scan = fb_scan_of_block(blob, jobs);
   if (blockIdx.x * kFbBlock >= scan.chunk_count) {
     return;
   }
   volatile fb_u32* status = reinterpret_cast<fb_u32*>(scratch + scan.status);
-  const volatile fb_chunk* chunks = reinterpret_cast<const fb_chunk*>(scratch + scan.chunks);
+  volatile fb_chunk* chunks = reinterpret_cast<fb_chunk*>(scratch + scan.chunks);
   FB_EACH_THREAD {
     // One thread looks: another block may change it meanwhile.
     if (threadIdx.x == 0) {
       is_given_up = *status == kFbGivenUp;
     }
-    const bool is_one = fb_thread() < scan.chunk_count;
-    entries[threadIdx.x] = is_one ? chunks[fb_thread()].entry : kFbNone;
-    exits[threadIdx.x] = is_one ? chunks[fb_thread()].exit : kFbNone;
+    if (fb_thread() < scan.chunk_count) {
+      seen.begin(chunks + fb_thread(), scan.chunk_count);
+    }
   }
   FB_SYNC;
   if (is_given_up) {
     return;
   }
-  for (fb_u32 round = 0; round < kFbRounds; round++) {
-    FB_EACH_THREAD {
-      if (threadIdx.x == 0) {
-        is_settled = true;
+  for (fb_u32 round = 0;; round++) {
+    bool moves = true;
+    bool is_settled = true;
+    // A block has 256 chunks, so that nothing moves for longer than that.
+    while (moves) {
+      FB_EACH_THREAD {
+        if (threadIdx.x == 0) {
+          seen.moves = false;
+          seen.is_settled = true;
+        }
       }
-    }
-    FB_SYNC;
-    FB_EACH_THREAD {
-      const fb_u32 before = threadIdx.x > 0   ? exits[threadIdx.x - 1]
-                            : blockIdx.x == 0 ? 0
-                                              : chunks[fb_thread() - 1].exit;
-      is_wrong[threadIdx.x] = fb_thread() < scan.chunk_count && before != entries[threadIdx.x];
-      if (is_wrong[threadIdx.x]) {
-        entries[threadIdx.x] = before;
-        is_settled = false;
+      FB_SYNC;
+      FB_EACH_THREAD {
+        if (fb_thread() < scan.chunk_count) {
+          seen.look(threadIdx.x > 0   ? seen.exit(threadIdx.x - 1)
+                    : blockIdx.x == 0 ? 0
+                                      : chunks[fb_thread() - 1].exit);
+        }
       }
+      FB_SYNC;
+      moves = seen.moves;
+      is_settled = seen.is_settled;
+      FB_EACH_THREAD {
+        if (fb_thread() < scan.chunk_count) {
+          seen.move();
+        }
+      }
+      FB_SYNC;
     }
-    FB_SYNC;
     if (is_settled) {
+      break;
+    }
+    if (round == kFbRounds) {
+      FB_EACH_THREAD {
+        if (threadIdx.x == 0) {
+          *status = kFbGivenUp;
+        }
+      }
       return;
     }
     if (round == 0) {
@@ -134,16 +209,20 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
       FB_SYNC;
     }
     FB_EACH_THREAD {
-      if (is_wrong[threadIdx.x]) {
-        exits[threadIdx.x] =
-            fb_count_chunk(scan, tables, scratch, fb_thread(), entries[threadIdx.x]);
+      if (fb_thread() < scan.chunk_count) {
+        seen.decode(scan, tables, scratch);
       }
     }
     FB_SYNC;
   }
   FB_EACH_THREAD {
-    if (threadIdx.x == 0) {
-      *status = kFbGivenUp;
+    const fb_u32 place = fb_thread() < scan.chunk_count ? seen.current[threadIdx.x] : 0;
+    if (place > 0) {
+      fb_chunk* first = reinterpret_cast<fb_chunk*>(scratch + scan.chunks) + fb_thread();
+      fb_chunk* now = first + place * scan.chunk_count;
+      const fb_chunk before = *first;
+      *first = *now;
+      *now = before;
     }
   }
 }

@@ -31,9 +31,12 @@ struct fb_scan_block {
   fb_u8 reserved;
 };
 
+// What a chunk was seen to be, at most: with two, photos take up to 34 rounds, with more no fewer.
+constexpr fb_u32 kFbSeenOf = 3;
+
 struct fb_scan {
   fb_u64 data;          // address of the last multiple of 4 before the scan's data
-  fb_u64 chunks;        // scratch offset of fb_chunk[chunk_count]
+  fb_u64 chunks;        // scratch offset of fb_chunk[kFbSeenOf][chunk_count]
   fb_u64 tables;        // scratch offset of fb_table[kFbTables]
   fb_u64 status;        // scratch offset of fb_u32: 1 once all that is wanted is known to be good
   fb_u64 coefficients;  // scratch offset of the wanted blocks, fb_i16[64] each, zeros at first
@@ -62,7 +65,8 @@ struct fb_table {
   fb_i32 offsets[17];            // by length: place of a code's symbol, less the code
 };
 
-// What is known of a chunk. fb_huffman_place turns counts into sums over all chunks before.
+// What is known of a chunk: at first what counts, and while it settles what was found for other
+// entries. fb_huffman_place turns counts into sums over all chunks before.
 struct fb_chunk {
   fb_u32 entry;     // where its first code begins: overshoot | k << 8 | block << 16
   fb_u32 exit;      // where the next chunk's does

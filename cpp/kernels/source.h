@@ -64,8 +64,8 @@ struct FbLineInTurn {
   const Input& input;
   fb_u32 row;
 
-  // Pixels `column` and on, which lies at a multiple of kFbRun in the planes; those outside columns
-  // [begin, end) are any.
+  // Pixels `column` and on, which lies at a multiple of kFbRun in planes that are not transposed;
+  // those outside columns [begin, end) are any.
   FB_DEVICE void run(fb_u32 column, fb_u32 begin, fb_u32 end, fb_u32 (&run)[kFbRun]) const {
     FB_LOOP
     for (fb_u32 turn = 0; turn < kFbRun; turn++) {

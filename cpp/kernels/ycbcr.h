@@ -68,10 +68,11 @@ struct Component {
     return 3 * sample(x, near) + sample(x, near + 2 * (y & 1) - 1);
   }
 
-  // Whether words can be read from multiples of 4 on. See Plane in pack/source.rs.
+  // Whether words can be read from multiples of 4 on, rows beginning at one of kFbRun. See Plane in
+  // pack/source.rs.
   FB_DEVICE bool has_words() const {
-    const fb_u64 all = plane.address | plane.pitch | static_cast<fb_u32>(plane.left) % kFbRun;
-    return all % sizeof(fb_u32) == 0;
+    return (plane.address | plane.pitch) % sizeof(fb_u32) == 0 &&
+           static_cast<fb_u32>(plane.left) % kFbRun == 0;
   }
 
   FB_DEVICE fb_i32 at(fb_i32 x, fb_i32 y) const {
@@ -183,7 +184,7 @@ struct FbYcbcrLine {
         red(source.planes[2], source.origin_y + static_cast<fb_i32>(row)),
         origin(source.origin_x) {}
 
-  // As FbLineInTurn. Neighbours share samples.
+  // As FbLineInTurn, of which one pixel at least must be needed. Neighbours share samples.
   FB_DEVICE void run(fb_u32 column, fb_u32, fb_u32, fb_u32 (&run)[kFbRun]) const {
     const fb_i32 x = origin + static_cast<fb_i32>(column);
     fb_i32 lumas[kFbRun];

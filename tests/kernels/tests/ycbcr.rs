@@ -7,7 +7,7 @@ mod codec;
 mod common;
 
 use codec::{Encoding, Numbers, copy_plan, jpeg, jpeg_of, picture, raw_write};
-use common::{Rows, Samples, oracle, render};
+use common::{Rows, Samples, Side, oracle, render};
 use forebay_codec::Pixels;
 use forebay_core::coeffs::Interpolation;
 use forebay_core::recipe::ResizedCrop;
@@ -85,9 +85,9 @@ fn with_margin(region: Region, expand: (u8, u8), size: Size) -> Region {
     Region { x, y, width, height }
 }
 
-/// The region, from whole blocks on.
-fn from_blocks(region: Region) -> Region {
-    let before = region.x % 8;
+/// The region, from a multiple of `step` on.
+fn from_multiple(region: Region, step: u32) -> Region {
+    let before = region.x % step;
     Region { x: region.x - before, width: region.width + before, ..region }
 }
 
@@ -96,8 +96,9 @@ fn from_blocks(region: Region) -> Region {
 fn check(file: &[u8], size: Size, expand: (u8, u8), plans: &[ImagePlan]) {
     let decoded = components(file, size, expand, 3);
     let expand = [(1, 1), expand, expand];
-    let cases = [(true, Rows::Odd), (true, Rows::Words), (false, Rows::Odd), (false, Rows::Words)];
-    for (is_whole, rows) in cases {
+    let cases = [Rows::Odd, Rows::Words(Side::Behind), Rows::Words(Side::Before)];
+    for (is_whole, rows) in [true, false].into_iter().flat_map(|all| cases.map(|rows| (all, rows)))
+    {
         let samples: Vec<Vec<Samples>> = plans
             .iter()
             .map(|plan| {
@@ -106,7 +107,12 @@ fn check(file: &[u8], size: Size, expand: (u8, u8), plans: &[ImagePlan]) {
                         Region::whole(component.size)
                     } else {
                         let held = with_margin(plan.region, expand, component.size);
-                        if rows == Rows::Words { from_blocks(held) } else { held }
+                        match rows {
+                            Rows::Odd => held,
+                            // Blocks of the inverse DCT; and what is read by words, but not so.
+                            Rows::Words(Side::Behind) => from_multiple(held, 8),
+                            Rows::Words(Side::Before) => from_multiple(held, 4),
+                        }
                     };
                     component.samples(held, rows)
                 };
@@ -226,6 +232,20 @@ fn resized_crops_equal_the_cpu() {
             resized(size, region, orientation, numbers.one_in(2))
         };
         let plans: Vec<ImagePlan> = (1..=8).map(plan).collect();
+        check(&file, size, expand, &plans);
+    }
+}
+
+/// Rows of which a block of threads keeps a piece at a time.
+#[test]
+fn wide_images_equal_the_cpu() {
+    let size = Size { width: 9001, height: 3 };
+    for (subsampling, expand) in SUBSAMPLINGS {
+        let file = encoded(size, subsampling);
+        let plans = [(0, 9001), (3, 4105), (8, 4096)].map(|(x, width)| {
+            let region = Region { x, width, ..Region::whole(size) };
+            resized(size, region, Orientation::default(), false)
+        });
         check(&file, size, expand, &plans);
     }
 }

@@ -5,7 +5,7 @@
 use std::mem::{offset_of, size_of};
 use zerocopy::{Immutable, IntoBytes};
 
-/// Threads of a block; a thread makes one pixel.
+/// Threads of a block.
 pub(super) const BLOCK: u32 = 256;
 /// An offset that stands for "no sum".
 pub(super) const NO_SUM: u64 = u64::MAX;

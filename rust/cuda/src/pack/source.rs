@@ -7,7 +7,8 @@ use forebay_core::{ImagePlan, Region, Size};
 /// 8-bit samples in memory that the kernels can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plane {
-    /// Address of the first sample that is there. All rows can be read as far as the next one.
+    /// Address of the first sample that is there. `pitch` bytes of every row can be read, the last
+    /// one's, too.
     pub address: u64,
     /// Bytes from row to row.
     pub pitch: u32,

@@ -3,20 +3,25 @@
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod guarded;
+
+pub use guarded::Side;
+
 use forebay_codec::{Pixels, render_into};
 use forebay_core::{
     DType, Format, ImageMeta, ImagePlan, Layout, Limits, Orientation, Region, Size, Write,
 };
 use forebay_cuda::pack::{Packed, Plane, RenderItem, Source, pack};
 use forebay_kernel_tests::run;
+use guarded::Guarded;
 
 /// Bytes on either side of a slot that must stay as they are.
 const GUARD: usize = 64;
 const GUARD_BYTE: u8 = 0x5a;
 
-/// Samples in rows that are longer than they need to be.
+/// Samples in rows that are longer than they need to be, with nothing to read beside them.
 pub struct Samples {
-    words: Vec<u64>,
+    memory: Guarded,
     pitch: u32,
     held: Region,
 }
@@ -26,29 +31,29 @@ pub struct Samples {
 pub enum Rows {
     /// Anyhow.
     Odd,
-    /// From multiples of 8 bytes on.
-    Words,
+    /// From multiples of 8 bytes on; what lies before them, or behind, cannot be read.
+    Words(Side),
 }
 
 impl Samples {
     /// The part `held` of an image of `size`, from all its rows of `sample_bytes` a sample.
     pub fn new(all: &[u8], size: Size, sample_bytes: usize, held: Region, rows: Rows) -> Self {
         let line = held.width as usize * sample_bytes;
-        let pitch = match rows {
-            Rows::Odd => (line + 4) | 1,
-            Rows::Words => line.next_multiple_of(8),
+        let (pitch, side) = match rows {
+            Rows::Odd => ((line + 4) | 1, Side::Behind),
+            Rows::Words(side) => (line.next_multiple_of(8), side),
         };
-        let mut bytes = vec![0xee; (pitch * held.height as usize).next_multiple_of(8)];
-        for (y, row) in bytes.chunks_exact_mut(pitch).take(held.height as usize).enumerate() {
+        let mut bytes = vec![0xee; pitch * held.height as usize];
+        for (y, row) in bytes.chunks_exact_mut(pitch).enumerate() {
             let from = (held.y as usize + y) * size.width as usize + held.x as usize;
             row[..line].copy_from_slice(&all[from * sample_bytes..][..line]);
         }
-        let words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
-        Self { words: words.collect(), pitch: u32::try_from(pitch).unwrap(), held }
+        let memory = Guarded::new(&bytes, side);
+        Self { memory, pitch: u32::try_from(pitch).unwrap(), held }
     }
 
     pub fn plane(&self) -> Plane {
-        Plane { address: self.words.as_ptr() as u64, pitch: self.pitch, held: self.held }
+        Plane { address: self.memory.address(), pitch: self.pitch, held: self.held }
     }
 }
 

@@ -8,6 +8,8 @@ use zerocopy::{Immutable, IntoBytes};
 pub(super) const LOOK: u32 = 10;
 /// Bytes of a `fb_table`.
 pub(super) const TABLE_BYTES: u64 = (4 << LOOK) + 2 * 17 * 4;
+/// What a chunk was seen to be, at most.
+pub(super) const SEEN_OF: u64 = 3;
 /// Bytes of a `fb_chunk`.
 pub(super) const CHUNK_BYTES: u64 = 32;
 

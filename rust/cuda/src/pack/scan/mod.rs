@@ -16,7 +16,7 @@ pub use header::Scan;
 
 use super::blob::Blob;
 use super::{Kernel, Launch, Packed, blocks};
-use descriptor::{CHUNK_BYTES, LOOK, TABLE_BYTES};
+use descriptor::{CHUNK_BYTES, LOOK, SEEN_OF, TABLE_BYTES};
 use forebay_core::{Region, Size, ports};
 use header::TABLES;
 use std::ops::RangeInclusive;
@@ -90,7 +90,7 @@ impl ScanScratch {
         let cleared = take(0);
         for (parts, item) in parts.iter_mut().zip(items) {
             parts.tables = take(TABLES as u64 * TABLE_BYTES);
-            parts.chunks = take(item.chunks() as u64 * CHUNK_BYTES);
+            parts.chunks = take(SEEN_OF * item.chunks() as u64 * CHUNK_BYTES);
         }
         Self { bytes, cleared, parts }
     }
