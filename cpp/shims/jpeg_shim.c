@@ -158,6 +158,15 @@ int fb_jpeg_open(struct fb_jpeg* jpeg, const uint8_t* bytes, size_t len, fb_jpeg
   return FB_JPEG_OK;
 }
 
+int fb_jpeg_declare(struct fb_jpeg* jpeg, uint32_t components, int ycbcr) {
+  if (!jpeg->open || (uint32_t)jpeg->info.num_components != components) {
+    return misuse(jpeg, "colours of another image than was opened");
+  }
+  jpeg->info.jpeg_color_space = ycbcr ? JCS_YCbCr : JCS_UNKNOWN;
+  jpeg->info.out_color_space = ycbcr ? JCS_RGB : JCS_UNKNOWN;
+  return FB_JPEG_OK;
+}
+
 /* Fancy upsampling mixes each chroma sample with its neighbours, and a cropped row ends as if the
  * image did: one iMCU more on either side keeps the asked columns exact (PIX-1). Where scans of a
  * progressive file are missing, blocks are smoothed by those up to two away: two iMCUs more.

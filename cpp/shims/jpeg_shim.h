@@ -72,6 +72,10 @@ void fb_jpeg_destroy(struct fb_jpeg* jpeg);
 int fb_jpeg_open(struct fb_jpeg* jpeg, const uint8_t* bytes, size_t len, fb_jpeg_stop stop,
                  const void* context, struct fb_jpeg_header* header);
 
+/* After fb_jpeg_open, for a JPEG inside another file, which says that it has `components`: rows
+ * come as RGB of YCbCr if `ycbcr`, else as they are stored, whatever its own markers say. */
+int fb_jpeg_declare(struct fb_jpeg* jpeg, uint32_t components, int ycbcr);
+
 /* Starts decoding of columns [x, x + width) and of the margin that makes them exact. Unless
  * `careful`, Huffman data is read by jpeg_huffman.c's reader where that can. */
 int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width, int careful,

@@ -13,6 +13,7 @@ mod common;
 mod encoders;
 
 use common::{Encoding, Numbers, copy_plan, decode, decode_with, jpeg_of, picture, png, render};
+use encoders::pages::{fax, strips};
 use encoders::{bmp, gif, tiff, webp};
 use forebay_codec::{Error, Options, probe};
 use forebay_core::{ErrorKind, HasKind, Limits, Region, Size};
@@ -21,6 +22,9 @@ const SIZE: Size = Size { width: 37, height: 29 };
 
 fn samples() -> Vec<Vec<u8>> {
     let rgb = picture(SIZE, 1);
+    let black: Vec<u8> = rgb.iter().step_by(3).map(|&red| u8::from(red > 99)).collect();
+    let subsampling = turbojpeg_sys::TJSAMP_TJSAMP_GRAY;
+    let grey = jpeg_of(SIZE, 1, Encoding { subsampling, ..Encoding::default() });
     vec![
         jpeg_of(SIZE, 1, Encoding::default()),
         jpeg_of(SIZE, 1, Encoding { progressive: true, ..Encoding::default() }),
@@ -30,6 +34,8 @@ fn samples() -> Vec<Vec<u8>> {
         bmp(SIZE, &rgb),
         tiff(SIZE, &rgb),
         gif(SIZE, &rgb),
+        strips(SIZE, (8, 1), 7, 29, &[grey], &[]),
+        strips(SIZE, (1, 0), 4, 29, &[fax(37, &black)], &[]),
     ]
 }
 

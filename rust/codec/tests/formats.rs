@@ -10,6 +10,11 @@ mod common;
 mod encoders;
 
 use common::{copy_plan, crop, decode, decode_with, picture, render};
+use encoders::pages::{
+    BITS, COMPRESSION, EXTRA, FILL_ORDER, HEIGHT, ORIENTATION, PHOTOMETRIC, PLANAR, SAMPLE_FORMAT,
+    STRIP_BYTES, STRIP_OFFSETS, TILE_BYTES, TILE_HEIGHT, TILE_OFFSETS, TILE_WIDTH, WIDTH, tagged,
+    two_pixels,
+};
 use encoders::{bmp, gif, tiff, webp};
 use forebay_codec::{Error, Options, probe, transparent};
 use forebay_core::{ErrorKind, Format, HasKind, Limits, Orientation, Region, Size};
@@ -18,71 +23,6 @@ const SIZE: Size = Size { width: 7, height: 5 };
 
 fn size(width: u32, height: u32) -> Size {
     Size { width, height }
-}
-
-/// A TIFF of these tags with `data` at the offset 8. A value is SHORT if it fits; a list of values
-/// is LONG and stands behind the data.
-fn tagged(tags: &[(u16, &[u32])], data: &[u8]) -> Vec<u8> {
-    let mut head = b"II\x2a\0".to_vec();
-    let mut body = data.to_vec();
-    body.resize(body.len().next_multiple_of(4), 0);
-    let mut directory = (tags.len() as u16).to_le_bytes().to_vec();
-    for &(tag, values) in tags {
-        directory.extend(tag.to_le_bytes());
-        let short = values.len() == 1 && values[0] < 65536;
-        directory.extend(if short { 3_u16 } else { 4 }.to_le_bytes());
-        directory.extend((values.len() as u32).to_le_bytes());
-        if let &[value] = values {
-            directory.extend(value.to_le_bytes());
-        } else {
-            directory.extend((8 + body.len() as u32).to_le_bytes());
-            body.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-        }
-    }
-    directory.extend([0; 4]);
-    head.extend((8 + body.len() as u32).to_le_bytes());
-    [head, body, directory].concat()
-}
-
-const WIDTH: u16 = 256;
-const HEIGHT: u16 = 257;
-const BITS: u16 = 258;
-const PHOTOMETRIC: u16 = 262;
-const FILL_ORDER: u16 = 266;
-const STRIP_OFFSETS: u16 = 273;
-const ORIENTATION: u16 = 274;
-const SAMPLES: u16 = 277;
-const STRIP_BYTES: u16 = 279;
-const PLANAR: u16 = 284;
-const TILE_WIDTH: u16 = 322;
-const TILE_HEIGHT: u16 = 323;
-const TILE_OFFSETS: u16 = 324;
-const TILE_BYTES: u16 = 325;
-const EXTRA: u16 = 338;
-
-/// A page of 2 x 1 pixels with more tags.
-fn two_pixels(
-    bits: u32,
-    samples: u32,
-    photometric: u32,
-    more: &[(u16, &[u32])],
-    data: &[u8],
-) -> Vec<u8> {
-    let (bits, samples, photometric) = ([bits], [samples], [photometric]);
-    let length = [data.len() as u32];
-    let mut tags: Vec<(u16, &[u32])> = vec![
-        (WIDTH, &[2]),
-        (HEIGHT, &[1]),
-        (BITS, &bits),
-        (PHOTOMETRIC, &photometric),
-        (SAMPLES, &samples),
-    ];
-    if !more.iter().any(|&(tag, _)| matches!(tag, STRIP_OFFSETS | TILE_OFFSETS)) {
-        tags.extend([(STRIP_OFFSETS, &[8][..]), (STRIP_BYTES, &length)]);
-    }
-    tags.extend(more);
-    tags.sort_by_key(|&(tag, _)| tag);
-    tagged(&tags, data)
 }
 
 /// A RIFF file of chunks.
@@ -310,8 +250,24 @@ fn what_is_not_decoded_is_named() {
         error.to_string()
     };
     let page = |more: &[(u16, &[u32])]| two_pixels(8, 1, 1, more, &[1, 2]);
-    assert_eq!(reason(&page(&[(259, &[4])])), "TIFF with Fax4 compression is not decoded");
-    assert_eq!(reason(&page(&[(259, &[7])])), "TIFF with ModernJPEG compression is not decoded");
+    for (method, name) in [
+        (2, "CCITT modified Huffman compression"),
+        (3, "CCITT group 3 compression"),
+        (6, "old-style JPEG compression"),
+        (50000, "ZSTD compression"),
+        (34712, "compression 34712"),
+    ] {
+        let expected = format!("TIFF with {name} is not decoded");
+        assert_eq!(reason(&page(&[(COMPRESSION, &[method])])), expected);
+    }
+    assert_eq!(
+        reason(&page(&[(COMPRESSION, &[4])])),
+        "TIFF with Gray(8) pixels and CCITT group 4 compression is not decoded"
+    );
+    assert_eq!(
+        reason(&two_pixels(16, 1, 1, &[(COMPRESSION, &[7])], &[1; 4])),
+        "TIFF with Gray(16) pixels and JPEG compression is not decoded"
+    );
     assert_eq!(
         reason(&two_pixels(8, 1, 3, &[], &[1, 2])),
         "TIFF with RGBPalette pixels is not decoded"
@@ -321,7 +277,7 @@ fn what_is_not_decoded_is_named() {
         "TIFF with bits in reversed order is not decoded"
     );
     assert_eq!(
-        reason(&page(&[(339, &[2])])),
+        reason(&page(&[(SAMPLE_FORMAT, &[2])])),
         "TIFF with signed or floating-point samples is not decoded"
     );
     let mut file = bmp(SIZE, &picture(SIZE, 1));

@@ -77,6 +77,7 @@ unsafe extern "C" {
         context: *const c_void,
         header: *mut Header,
     ) -> c_int;
+    pub(super) fn fb_jpeg_declare(jpeg: *mut Jpeg, components: u32, ycbcr: c_int) -> c_int;
     pub(super) fn fb_jpeg_start(
         jpeg: *mut Jpeg,
         x: u32,

@@ -4,6 +4,7 @@
 //! upsampling (PIX-1); the stop flag is looked at every band of rows (LIF-1).
 
 mod cmyk;
+mod embedded;
 mod ffi;
 mod window;
 

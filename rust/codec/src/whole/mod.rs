@@ -51,7 +51,7 @@ pub(crate) fn decode(
             Format::Png => return png::decode(bytes, meta, channels, limits, stop),
             Format::WebP => webp::decode(bytes, meta, stop)?,
             Format::Bmp => bmp::decode(bytes, meta, stop)?,
-            Format::Tiff => tiff::decode(bytes, meta, stop)?,
+            Format::Tiff => return tiff::decode(bytes, meta, limits, stop),
             Format::Gif => gif::decode(bytes, meta, stop)?,
             Format::Jpeg => return Err(Error::internal("JPEG is decoded by region")),
         };

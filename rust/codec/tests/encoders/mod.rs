@@ -1,11 +1,15 @@
 //! Encoders of the formats that are decoded whole.
 
 #![allow(
+    dead_code,
+    missing_docs,
     unreachable_pub,
     clippy::cast_possible_truncation,
     clippy::unwrap_used,
-    reason = "test pictures are small, and a failed unwrap fails the test"
+    reason = "each test file uses a part of it; test pictures are small, and a failed unwrap fails"
 )]
+
+pub mod pages;
 
 use forebay_core::Size;
 
