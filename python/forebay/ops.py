@@ -61,7 +61,7 @@ def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "appl
         mode: the channels, by TorchCodec's names. ``"RGB"``: 3. ``"GRAY"``: 1, as Pillow's
             ``convert("L")``. ``"RGB_ALPHA"``: 4, where a file without alpha has 255.
             ``"UNCHANGED"``: what the file stores, 1 to 4 channels; uint16 of a PNG of 16 bits, and
-            the indices of a PNG with a palette.
+            the indices of a PNG or TIFF with a palette.
         orientation: ``"apply"`` turns the image upright by its EXIF orientation, ``"ignore"``
             leaves the pixels as stored.
 

@@ -142,6 +142,15 @@ def test_a_bmp_with_a_palette_is_refused_as_it_is():
         assert decode(data, "RGB").shape == (3, 20, 30)
 
 
+@pytest.mark.parametrize("colours", [2, 64, 256])
+def test_a_tiff_with_a_palette_gives_its_indices(colours):
+    image = Image.fromarray(photo(20, 30)).quantize(colours)
+    data = saved(image, "TIFF")
+    assert torch.equal(decode(data, "UNCHANGED"), planes(image))
+    for mode in MODES:
+        assert torch.equal(decode(data, mode), planes(image.convert("RGB").convert(MODES[mode])))
+
+
 def test_a_tiff_of_16_bits_is_refused_as_it_is():
     values = np.arange(600, dtype=np.uint16).reshape(20, 30) * 100
     data = saved(Image.fromarray(values), "TIFF")

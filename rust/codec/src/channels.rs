@@ -58,6 +58,11 @@ pub fn decode_as(
             return Err(Error::unsupported(format!("{name} with alpha, but as RGB or GRAY")));
         }
         Mode::RgbAlpha => opaque(&rgb()?)?,
+        Mode::Unchanged
+            if meta.format == Format::Tiff && whole::has_palette(bytes, Format::Tiff)? =>
+        {
+            whole::tiff_indices(bytes, meta, limits, &Stop::default())?
+        }
         Mode::Unchanged => match (meta.format, meta.components) {
             (Format::Tiff, _) if whole::is_wide_tiff(bytes)? => {
                 let what = "TIFF of 16 bits, but as RGB, RGB_ALPHA or GRAY";

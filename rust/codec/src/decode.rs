@@ -16,7 +16,7 @@ pub enum Mode {
     Gray,
     /// Four, as Pillow's `convert("RGBA")`: where the file has no alpha it is 255.
     RgbAlpha,
-    /// As many as the file stores, in its depth; of a PNG's palette the indices.
+    /// As many as the file stores, in its depth; of a PNG's or TIFF's palette the indices.
     Unchanged,
 }
 

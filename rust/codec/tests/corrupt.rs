@@ -13,7 +13,7 @@ mod common;
 mod encoders;
 
 use common::{Encoding, Numbers, copy_plan, decode, decode_with, jpeg_of, picture, png, render};
-use encoders::pages::{fax, strips};
+use encoders::pages::{COLOURS, fax, strips};
 use encoders::{bmp, gif, tiff, webp};
 use forebay_codec::{Error, Options, probe};
 use forebay_core::{ErrorKind, HasKind, Limits, Region, Size};
@@ -23,6 +23,8 @@ const SIZE: Size = Size { width: 37, height: 29 };
 fn samples() -> Vec<Vec<u8>> {
     let rgb = picture(SIZE, 1);
     let black: Vec<u8> = rgb.iter().step_by(3).map(|&red| u8::from(red > 99)).collect();
+    let colours: Vec<u32> = (0..768).collect();
+    let indices = rgb[..37 * 29].to_vec();
     let subsampling = turbojpeg_sys::TJSAMP_TJSAMP_GRAY;
     let grey = jpeg_of(SIZE, 1, Encoding { subsampling, ..Encoding::default() });
     vec![
@@ -34,6 +36,7 @@ fn samples() -> Vec<Vec<u8>> {
         bmp(SIZE, &rgb),
         tiff(SIZE, &rgb),
         gif(SIZE, &rgb),
+        strips(SIZE, (8, 3), 1, 29, &[indices], &[(COLOURS, &colours)]),
         strips(SIZE, (8, 1), 7, 29, &[grey], &[]),
         strips(SIZE, (1, 0), 4, 29, &[fax(37, &black)], &[]),
     ]

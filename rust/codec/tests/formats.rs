@@ -269,8 +269,8 @@ fn what_is_not_decoded_is_named() {
         "TIFF with Gray(16) pixels and JPEG compression is not decoded"
     );
     assert_eq!(
-        reason(&two_pixels(8, 1, 3, &[], &[1, 2])),
-        "TIFF with RGBPalette pixels is not decoded"
+        reason(&two_pixels(16, 1, 3, &[], &[1; 4])),
+        "TIFF with a palette and 1 samples of 16 bits is not decoded"
     );
     assert_eq!(
         reason(&page(&[(FILL_ORDER, &[2])])),

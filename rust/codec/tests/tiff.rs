@@ -1,4 +1,4 @@
-//! TIFFs that the `tiff` crate does not read by itself: JPEG and CCITT group 4.
+//! TIFFs that the `tiff` crate does not read by itself: palettes, JPEG and CCITT group 4.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -10,8 +10,10 @@ mod common;
 mod encoders;
 
 use common::{Encoding, Numbers, decode, decode_with, jpeg, jpeg_of, picture};
-use encoders::pages::{FILL_ORDER, JPEG_TABLES, SAMPLES, fax, strips, tagged};
-use forebay_codec::{Error, Options, probe};
+use encoders::pages::{
+    COLOURS, EXTRA, FILL_ORDER, JPEG_TABLES, SAMPLES, fax, strips, tagged, two_pixels,
+};
+use forebay_codec::{Error, Mode, Options, decode_as, probe};
 use forebay_core::{ErrorKind, HasKind, Layout, Limits, Size};
 use turbojpeg_sys as tj;
 
@@ -23,6 +25,39 @@ const YCBCR: u32 = 6;
 fn interleaved(file: &[u8]) -> Result<Vec<u8>, Error> {
     let options = Options { layout: Layout::ChannelsLast, ..Options::default() };
     decode_with(file, options, &Limits::default()).map(|(_, pixels)| pixels)
+}
+
+/// Three planes of 16 bits: colour `i` is `[i, 2 * i, 255 - i]` in the high bytes.
+fn colours(depth: u32) -> Vec<u32> {
+    let plane = |colour: fn(u32) -> u32| (0..1 << depth).map(move |at| colour(at) * 256 + 255);
+    plane(|at| at).chain(plane(|at| 2 * at % 256)).chain(plane(|at| 255 - at)).collect()
+}
+
+#[test]
+fn palettes_become_rgb_and_stay_numbers_unchanged() {
+    let cases: [(u32, u32, &[u8], [u8; 2]); 5] = [
+        (1, 1, &[0b0100_0000], [0, 1]),
+        (2, 1, &[0b1101_0000], [3, 1]),
+        (4, 1, &[0xf8], [15, 8]),
+        (8, 1, &[200, 7], [200, 7]),
+        (8, 2, &[200, 0, 7, 0], [200, 7]),
+    ];
+    for (depth, samples, data, indices) in cases {
+        let map = colours(depth);
+        let extra: &[(u16, &[u32])] = &[(COLOURS, &map), (EXTRA, &[0])];
+        let more = if samples == 2 { extra } else { &extra[..1] };
+        let file = two_pixels(depth, samples, 3, more, data);
+        let expected = indices.map(|at| [at, (2 * u32::from(at) % 256) as u8, 255 - at]);
+        assert_eq!(interleaved(&file).unwrap(), expected.as_flattened(), "{depth} {samples}");
+        let meta = probe(&file, &Limits::default()).unwrap();
+        let image = decode_as(&file, &meta, Mode::Unchanged, true, &Limits::default()).unwrap();
+        assert_eq!((image.channels, image.wide, &image.pixels[..]), (1, false, &indices[..]));
+    }
+    for map in [vec![0; 3 * 255], vec![0; 3]] {
+        let error = decode(&two_pixels(8, 1, 3, &[(COLOURS, &map)], &[1, 2])).unwrap_err();
+        let expected = format!("damaged TIFF: palette of {} values, expected 768", map.len());
+        assert_eq!(error.to_string(), expected);
+    }
 }
 
 /// The numbers before the frame header, which every strip needs, and the rest.

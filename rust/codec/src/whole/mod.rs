@@ -51,7 +51,7 @@ pub(crate) fn decode(
             Format::Png => return png::decode(bytes, meta, channels, limits, stop),
             Format::WebP => webp::decode(bytes, meta, stop)?,
             Format::Bmp => bmp::decode(bytes, meta, stop)?,
-            Format::Tiff => return tiff::decode(bytes, meta, limits, stop),
+            Format::Tiff => return tiff::decode(bytes, meta, channels, limits, stop),
             Format::Gif => gif::decode(bytes, meta, stop)?,
             Format::Jpeg => return Err(Error::internal("JPEG is decoded by region")),
         };
@@ -79,10 +79,26 @@ pub(crate) fn png_stored(
     guarded(Format::Png, || png::stored(bytes, meta, with_alpha, limits, stop))
 }
 
-/// Whether a GIF's or BMP's pixels are numbers of a palette.
+/// The indices of a TIFF whose pixels are numbers of a palette.
+pub(crate) fn tiff_indices(
+    bytes: &[u8],
+    meta: &ImageMeta,
+    limits: &Limits,
+    stop: &Stop,
+) -> Result<Stored, Error> {
+    let decode = || tiff::decode(bytes, meta, Channels::First, limits, stop);
+    let (pixels, _) = guarded(Format::Tiff, decode)?;
+    Ok(Stored { channels: 1, wide: false, pixels })
+}
+
+/// Whether a GIF's, BMP's or TIFF's pixels are numbers of a palette.
 pub(crate) fn has_palette(bytes: &[u8], format: Format) -> Result<bool, Error> {
-    let of_bmp = || Ok(bmp::open(bytes, &Stop::default())?.get_palette().is_some());
-    if format == Format::Gif { Ok(true) } else { guarded(format, of_bmp) }
+    let stop = Stop::default();
+    guarded(format, || match format {
+        Format::Bmp => Ok(bmp::open(bytes, &stop)?.get_palette().is_some()),
+        Format::Tiff => Ok(tiff::open(bytes, &stop)?.indexed()),
+        _ => Ok(format == Format::Gif),
+    })
 }
 
 /// Whether a TIFF's first page has 16 bits a sample.

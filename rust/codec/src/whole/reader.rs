@@ -12,11 +12,18 @@ const STOP_BYTES: usize = 1 << 14;
 pub(crate) struct Stoppable<'a> {
     bytes: Cursor<&'a [u8]>,
     stop: &'a Stop,
+    /// A place at which another byte is read than the file has.
+    patch: Option<(u64, [u8; 1])>,
 }
 
 impl<'a> Stoppable<'a> {
     pub(super) fn new(bytes: &'a [u8], stop: &'a Stop) -> Self {
-        Self { bytes: Cursor::new(bytes), stop }
+        Self { bytes: Cursor::new(bytes), stop, patch: None }
+    }
+
+    /// Reads `byte` at `place`.
+    pub(super) fn patched(self, place: u64, byte: u8) -> Self {
+        Self { patch: Some((place, [byte])), ..self }
     }
 }
 
@@ -33,8 +40,17 @@ impl BufRead for Stoppable<'_> {
         if self.stop.raised() {
             return Err(STOPPED.into());
         }
+        let at = self.bytes.position();
         let rest = self.bytes.fill_buf()?;
-        Ok(&rest[..rest.len().min(STOP_BYTES)])
+        let rest = &rest[..rest.len().min(STOP_BYTES)];
+        match &self.patch {
+            Some((place, byte)) if *place == at && !rest.is_empty() => Ok(byte),
+            Some((place, _)) if *place > at => {
+                let before = usize::try_from(place - at).unwrap_or(usize::MAX);
+                Ok(&rest[..rest.len().min(before)])
+            }
+            _ => Ok(rest),
+        }
     }
 
     fn consume(&mut self, amount: usize) {

@@ -46,6 +46,7 @@ pub const SAMPLES: u16 = 277;
 pub const STRIP_ROWS: u16 = 278;
 pub const STRIP_BYTES: u16 = 279;
 pub const PLANAR: u16 = 284;
+pub const COLOURS: u16 = 320;
 pub const TILE_WIDTH: u16 = 322;
 pub const TILE_HEIGHT: u16 = 323;
 pub const TILE_OFFSETS: u16 = 324;

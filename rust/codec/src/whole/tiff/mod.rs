@@ -11,7 +11,7 @@ mod tags;
 pub(crate) use tags::open;
 
 use super::reader::Stoppable;
-use super::{grey_scale, read_error, sample, zeros};
+use super::{Channels, grey_scale, read_error, sample, zeros};
 use crate::Error;
 use crate::jpeg::rgb_from_inks;
 use coded::Coded;
@@ -24,6 +24,8 @@ use tiff::{TiffError, TiffUnsupportedError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Colour {
     Grey,
+    /// A number of the palette.
+    Indexed,
     Rgb,
     /// Colour that is multiplied by the alpha behind it, which Pillow undoes.
     Premultiplied,
@@ -34,7 +36,7 @@ impl Colour {
     /// Samples that are read.
     fn samples(self) -> usize {
         match self {
-            Self::Grey => 1,
+            Self::Grey | Self::Indexed => 1,
             Self::Rgb => 3,
             Self::Premultiplied | Self::Cmyk => 4,
         }
@@ -50,6 +52,7 @@ pub(crate) struct Opened<'a> {
     pub(crate) components: u8,
     pub(crate) alpha: bool,
     colour: Colour,
+    palette: Vec<[u8; 3]>,
     /// Of pixels that the crate does not read.
     coded: Option<Coded<'a>>,
     /// Samples of a pixel that are read, unless they are planar.
@@ -76,6 +79,11 @@ impl Opened<'_> {
             ChunkType::Tile => self.tile.height.saturating_mul(down),
         };
         Size { width, height }
+    }
+
+    /// Whether pixels are numbers of a palette.
+    pub(crate) fn indexed(&self) -> bool {
+        self.colour == Colour::Indexed
     }
 
     /// The part of the image that a strip or tile holds.
@@ -116,7 +124,7 @@ impl Opened<'_> {
     /// The samples of one of the file's chunks, `line` of them in a row, in 8 bits.
     fn chunk(&mut self, index: u32, line: usize, read: &mut Read<'_>) -> Result<Vec<u8>, Error> {
         let depth = usize::from(self.depth);
-        let scale = grey_scale(depth);
+        let scale = if self.indexed() { 1 } else { grey_scale(depth) };
         if let Some(coded) = &self.coded {
             let (mut samples, warnings) =
                 coded.samples(index, self.tile, self.data(index), read.limits, read.stop)?;
@@ -144,6 +152,9 @@ impl Opened<'_> {
         let pixels = out.chunks_exact_mut(3).zip(stored.chunks_exact(samples));
         match self.colour {
             Colour::Grey => pixels.for_each(|(out, stored)| out.fill(stored[0])),
+            Colour::Indexed => pixels.for_each(|(out, stored)| {
+                out.copy_from_slice(&self.palette[usize::from(stored[0])]);
+            }),
             Colour::Rgb if samples == 3 => out.copy_from_slice(stored),
             Colour::Rgb => pixels.for_each(|(out, stored)| out.copy_from_slice(&stored[..3])),
             Colour::Premultiplied => pixels.for_each(|(out, stored)| {
@@ -168,10 +179,11 @@ struct Read<'a> {
     warnings: u32,
 }
 
-/// All pixels, RGB, and warnings about damage.
+/// All pixels, RGB or, of a palette, its numbers; and warnings about damage.
 pub(super) fn decode(
     bytes: &[u8],
     meta: &ImageMeta,
+    channels: Channels,
     limits: &Limits,
     stop: &Stop,
 ) -> Result<(Vec<u8>, u32), Error> {
@@ -184,18 +196,24 @@ pub(super) fn decode(
             coded.probe(index, opened.tile, opened.data(index), limits, stop)?;
         }
     }
-    let mut pixels = zeros(meta, 3)?;
+    let mut pixels = zeros(meta, channels.count())?;
     let mut read = Read { limits, stop, warnings: 0 };
     let (across, down) = opened.tiles();
-    let line = 3 * meta.size.width as usize;
+    let line = channels.count() * meta.size.width as usize;
     for place in 0..across * down {
         let (stored, width, samples) = opened.tile(place, &mut read)?;
-        let left = 3 * (place % across * opened.tile.width) as usize;
+        let left = channels.count() * (place % across * opened.tile.width) as usize;
         let top = (place / across * opened.tile.height) as usize;
         let rows = pixels.chunks_exact_mut(line).skip(top);
         for (out, stored) in rows.zip(stored.chunks_exact(width * samples)) {
-            let out = &mut out[left..left + 3 * width];
-            opened.rgb(stored, samples, out);
+            let out = &mut out[left..left + channels.count() * width];
+            match channels {
+                Channels::Rgb => opened.rgb(stored, samples, out),
+                Channels::First => {
+                    let first = stored.iter().step_by(samples);
+                    out.iter_mut().zip(first).for_each(|(out, &first)| *out = first);
+                }
+            }
         }
     }
     Ok((pixels, read.warnings))

@@ -5,7 +5,7 @@ use super::{Colour, Opened, convert};
 use crate::Error;
 use crate::whole::reader::Stoppable;
 use forebay_core::ports::Stop;
-use forebay_core::{Orientation, Size};
+use forebay_core::{Format, Orientation, Size};
 use tiff::decoder::{ChunkType, Decoder, Limits};
 use tiff::tags::{
     CompressionMethod, ExtraSamples, PhotometricInterpretation, PlanarConfiguration, Predictor,
@@ -32,6 +32,7 @@ pub(crate) fn open<'a>(bytes: &'a [u8], stop: &'a Stop) -> Result<Opened<'a>, Er
 
 type Photometric = Option<PhotometricInterpretation>;
 
+/// The crate reads no indices, but takes them for greys if it is told so.
 fn decoder<'a>(
     bytes: &'a [u8],
     stop: &'a Stop,
@@ -40,7 +41,27 @@ fn decoder<'a>(
     let photometric = decoder
         .find_tag_unsigned(Tag::PhotometricInterpretation)?
         .and_then(PhotometricInterpretation::from_u16);
+    if photometric == Some(PhotometricInterpretation::RGBPalette)
+        && let Some(place) = decoder.ifd_pointer().and_then(|at| palette_mark(bytes, at.0))
+    {
+        let grey = PhotometricInterpretation::BlackIsZero as u8;
+        decoder = Decoder::new(Stoppable::new(bytes, stop).patched(place, grey))?;
+    }
     Ok((decoder, photometric))
+}
+
+/// Where the directory at `at` says that pixels are numbers of a palette: the byte that is 3.
+fn palette_mark(bytes: &[u8], at: u64) -> Option<u64> {
+    // Bytes of the number of entries, of an entry, and of one before its value.
+    let (count, length, before) = if bytes[2..4].contains(&43) { (8, 20, 12) } else { (2, 12, 8) };
+    let tag = Tag::PhotometricInterpretation.to_u16();
+    let tag = if bytes[0] == b'I' { tag.to_le_bytes() } else { tag.to_be_bytes() };
+    let first = usize::try_from(at).ok()?.checked_add(count)?;
+    // The crate has found the tag there, so the search ends within the directory.
+    let entry = bytes.get(first..)?.chunks_exact(length).position(|entry| entry[..2] == tag)?;
+    let value = first + entry * length + before;
+    let mark = bytes[value..].iter().take(4).position(|&byte| byte == 3)?;
+    u64::try_from(value + mark).ok()
 }
 
 /// The outer error is the crate's, the inner one our refusal.
@@ -76,13 +97,19 @@ fn read<'a>(
     };
 
     let refuse = |what: String| Ok(Err(Error::unsupported(format!("TIFF with {what}"))));
-    let Some(colour) = colour(kind, extra, compression.as_ref()) else {
+    let Some(colour) = colour(kind, photometric, extra, compression.as_ref()) else {
+        let kind = match photometric {
+            Some(PhotometricInterpretation::RGBPalette) => {
+                format!("a palette and {} samples of {} bits", stored, kind.bit_depth())
+            }
+            _ => format!("{kind:?} pixels"),
+        };
         let by = match compression {
             None => "",
             Some(Compression::Jpeg { .. }) => " and JPEG compression",
             Some(Compression::Fax { .. }) => " and CCITT group 4 compression",
         };
-        return refuse(format!("{kind:?} pixels{by}"));
+        return refuse(format!("{kind}{by}"));
     };
     if formats.iter().any(|&format| format != SampleFormat::Uint.to_u16()) {
         return refuse("signed or floating-point samples".to_owned());
@@ -98,6 +125,13 @@ fn read<'a>(
         return refuse(format!("{stored} samples a pixel"));
     };
     let depth = kind.bit_depth();
+    let palette = match colour {
+        Colour::Indexed => match palette(&mut decoder, depth)? {
+            Ok(palette) => palette,
+            Err(damage) => return Ok(Err(damage)),
+        },
+        _ => Vec::new(),
+    };
     let coded = match compression {
         None => None,
         Some(compression) => match chunks(&mut decoder, bytes, chunk_type)? {
@@ -121,6 +155,7 @@ fn read<'a>(
             Some(ExtraSamples::AssociatedAlpha | ExtraSamples::UnassociatedAlpha)
         ),
         colour,
+        palette,
         coded,
         samples: usize::from(samples),
         depth,
@@ -161,6 +196,7 @@ fn compression(
 /// What the pixels are made of, if they are decoded.
 fn colour(
     kind: ColorType,
+    photometric: Photometric,
     extra: Option<ExtraSamples>,
     compression: Option<&Compression>,
 ) -> Option<Colour> {
@@ -172,7 +208,14 @@ fn colour(
         Some(Compression::Fax { .. }) if kind != ColorType::Gray(1) => return None,
         _ => {}
     }
+    let indexed = photometric == Some(PhotometricInterpretation::RGBPalette);
     Some(match kind {
+        ColorType::Gray(1 | 2 | 4 | 8) | ColorType::Multiband { bit_depth: 8, num_samples: 2 }
+            if indexed =>
+        {
+            Colour::Indexed
+        }
+        _ if indexed => return None,
         ColorType::Gray(1 | 2 | 4 | 8 | 16)
         | ColorType::Multiband { bit_depth: 8 | 16, num_samples: 2 } => Colour::Grey,
         ColorType::RGBA(8 | 16) if extra == Some(ExtraSamples::AssociatedAlpha) => {
@@ -182,6 +225,22 @@ fn colour(
         ColorType::CMYK(8 | 16) => Colour::Cmyk,
         _ => return None,
     })
+}
+
+/// All reds, then all greens, then all blues, of 16 bits each, of which Pillow takes the high ones.
+fn palette(
+    decoder: &mut Decoder<Stoppable<'_>>,
+    depth: u8,
+) -> Result<Result<Vec<[u8; 3]>, Error>, TiffError> {
+    let stored = decoder.find_tag_unsigned_vec::<u16>(Tag::ColorMap)?.unwrap_or_default();
+    let colours = 1 << depth;
+    if stored.len() != 3 * colours {
+        let what = format!("palette of {} values, expected {}", stored.len(), 3 * colours);
+        return Ok(Err(Error::damaged(Format::Tiff, what)));
+    }
+    let high = |value: u16| value.to_be_bytes()[0];
+    let colour = |at: usize| [0, 1, 2].map(|plane| high(stored[plane * colours + at]));
+    Ok(Ok((0..colours).map(colour).collect()))
 }
 
 /// The parts of the file that are strips or tiles.
