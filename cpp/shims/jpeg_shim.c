@@ -171,18 +171,23 @@ int fb_jpeg_declare(struct fb_jpeg* jpeg, uint32_t components, int ycbcr) {
  * image did: one iMCU more on either side keeps the asked columns exact (PIX-1). Where scans of a
  * progressive file are missing, blocks are smoothed by those up to two away: two iMCUs more.
  */
-int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width, int careful,
+int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t by, uint32_t x, uint32_t width, int careful,
                   struct fb_jpeg_columns* columns) {
   if (!jpeg->open) {
     return misuse(jpeg, "start without open");
   }
+  if (by != 1 && by != 2 && by != 4 && by != DCTSIZE) {
+    return misuse(jpeg, "a fraction other than a half, a quarter or an eighth");
+  }
+  jpeg->info.scale_num = 1;
+  jpeg->info.scale_denom = by;
   if (setjmp(jpeg->escape)) {
     fb_jpeg_close(jpeg);
     return jpeg->status;
   }
   jpeg_start_decompress(&jpeg->info);
   const uint64_t whole = jpeg->info.output_width;
-  const uint64_t step = (uint64_t)DCTSIZE * (uint64_t)jpeg->info.max_h_samp_factor;
+  const uint64_t step = DCTSIZE / by * (uint64_t)jpeg->info.max_h_samp_factor;
   if (width == 0 || (uint64_t)x + width > whole) {
     fb_jpeg_close(jpeg);
     return misuse(jpeg, "columns outside the image");

@@ -76,9 +76,10 @@ int fb_jpeg_open(struct fb_jpeg* jpeg, const uint8_t* bytes, size_t len, fb_jpeg
  * come as RGB of YCbCr if `ycbcr`, else as they are stored, whatever its own markers say. */
 int fb_jpeg_declare(struct fb_jpeg* jpeg, uint32_t components, int ycbcr);
 
-/* Starts decoding of columns [x, x + width) and of the margin that makes them exact. Unless
- * `careful`, Huffman data is read by jpeg_huffman.c's reader where that can. */
-int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t x, uint32_t width, int careful,
+/* Starts decoding at 1 / `by` of the size (1, 2, 4 or 8), of columns [x, x + width) at that size
+ * and of the margin that makes them exact. Unless `careful`, Huffman data is read by
+ * jpeg_huffman.c's reader where that can. */
+int fb_jpeg_start(struct fb_jpeg* jpeg, uint32_t by, uint32_t x, uint32_t width, int careful,
                   struct fb_jpeg_columns* columns);
 
 /* In the place of fb_jpeg_start, for baseline files of three components in one scan: the window of

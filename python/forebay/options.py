@@ -189,7 +189,7 @@ class SampleOptions:
         check_choice("truncated", self.truncated, ("error", "accept"))
         _take_int(self, "max_pixels", least=1)
         check_offered("mode", self.mode, "RGB", ("unchanged", "index", "L", "GRAY"))
-        check_offered("fidelity", self.fidelity, "full", ("fast",))
+        check_choice("fidelity", self.fidelity, ("full", "fast"))
         if self.deterministic is not None:
             check_flag("deterministic", self.deterministic)
 
@@ -210,7 +210,7 @@ class SampleOptions:
 
     def decode(self) -> dict[str, Any]:
         """How encoded images are read."""
-        names = ("orientation", "max_pixels", "truncated")
+        names = ("orientation", "max_pixels", "truncated", "fidelity")
         return {name: getattr(self, name) for name in names}
 
 

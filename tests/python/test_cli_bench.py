@@ -166,6 +166,19 @@ def test_batch_times_have_a_median_and_a_tail():
     assert pace.quantiles_ms([0.002]) == {"batch_ms": 2.0, "batch_ms_p99": 2.0}
 
 
+def test_forebay_is_told_the_fidelity(tmp_path, measured, capsys):
+    write_list(tmp_path, 1)
+    words = ["bench", "--data", str(tmp_path), "--compare", "forebay,torch-pil", "--rounds", "1"]
+    out = tmp_path / "result.json"
+    assert main([*words, "--fidelity", "fast", "--out", str(out)]) == 0
+    assert [(job.loader, job.options) for job in measured] == [
+        ("forebay", {"fidelity": "fast"}),
+        ("torch-pil", {}),
+    ]
+    assert "--fidelity fast" in json.loads(out.read_text())["command"]
+    capsys.readouterr()
+
+
 def test_on_a_gpu_dali_is_told_the_engines_share(tmp_path, measured, monkeypatch, capsys):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     write_list(tmp_path, 1)

@@ -234,3 +234,57 @@ def test_t07_a_ratio_that_is_no_whole_number_is_refused(load):
     refused = r"this kind of JPEG \(Fractional sampling not implemented yet\) is not decoded"
     with pytest.raises(forebay.SampleError, match=refused):
         load([data])
+
+
+class TestFidelity:
+    """``fidelity="fast"``: JPEGs decoded at a fraction of their size."""
+
+    @pytest.fixture
+    def photos(self, tmp_path):
+        """Three JPEGs of 1200x900 pixels, the last one turned, and a PNG."""
+        data = photo(900, 1200)
+        turned = Image.Exif()
+        turned[0x0112] = 6
+        files = {
+            "444.jpg": encoded(Image.fromarray(data), "JPEG", quality=92, subsampling=0),
+            "progressive.jpg": encoded(Image.fromarray(data), "JPEG", quality=92, progressive=True),
+            "turned.jpg": encoded(Image.fromarray(data), "JPEG", quality=92, exif=turned),
+            "photo.png": png(data),
+        }
+        for name, bytes_of in files.items():
+            (tmp_path / name).write_bytes(bytes_of)
+        return forebay.FileList([tmp_path / name for name in files])
+
+    @pytest.fixture
+    def values(self, make_loader, photos, device):
+        """Values of 0 to 255 (4, 3, H, W) by keyword."""
+
+        def values(transforms, **keywords):
+            loader = make_loader(
+                photos, transforms=transforms, batch_size=4, device=device, **keywords
+            )
+            return next(iter(loader)).cpu().int()
+
+        return values
+
+    @pytest.mark.parametrize("transforms", [[T.RandomResizedCrop(64)], [T.Resize((60, 80))]])
+    def test_values_are_near_those_of_all_pixels(self, values, transforms, device):
+        full, fast = values(transforms), values(transforms, fidelity="fast")
+        differences = (full - fast).abs()
+        assert differences.float().mean() < 1.5
+        assert (differences <= 16).float().mean() >= 0.999
+        assert differences[3].max() == 0, "a PNG has no fraction"
+        if device == "cpu":
+            changed = differences[:3].flatten(1).any(1)
+            assert changed.all(), "decoded whole"
+        else:
+            assert differences.max() == 0
+
+    def test_one_resize_by_less_than_four_is_exact(self, values):
+        transforms = [T.Resize((240, 320))]
+        assert torch.equal(values(transforms), values(transforms, fidelity="fast"))
+
+    def test_batches_repeat(self, values):
+        transforms = [T.RandomResizedCrop(64), T.ColorJitter(0.3, 0.3, 0.3, 0.1)]
+        first = values(transforms, fidelity="fast", num_workers=1)
+        assert torch.equal(first, values(transforms, fidelity="fast", num_workers=4))

@@ -86,7 +86,6 @@ def source():
             ValueError,
             ["decoders", "0.5", "0.6"],
         ),
-        ({"fidelity": "fast"}, NotImplementedError, ["fidelity", "fast", "full"]),
         ({"fidelity": "some"}, ValueError, ["fidelity", "some", "full"]),
         ({"mode": "unchanged"}, NotImplementedError, ["mode", "RGB"]),
         ({"decoders": {"hardware": 0.8}}, ValueError, ["decoders", "cuda"]),

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -40,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-size", type=int, help="default: the recipe's, 16 to 64")
     parser.add_argument("--num-workers", type=int, help="default: the usable cores")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of the batches")
+    parser.add_argument(
+        "--fidelity", choices=("full", "fast"), default="full", help="of Forebay; default: full"
+    )
     parser.add_argument(
         "--dali-hw-load",
         type=float,
@@ -84,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     check_int("--batch-size", job.batch_size, least=1)
     check_int("--num-workers", job.workers, least=0)
-    options = {"dali": _dali_options(arguments)}
+    options = {"dali": _dali_options(arguments), "forebay": _forebay_options(arguments)}
     if job.device != "cpu" and not torch.cuda.is_available():
         raise RuntimeError("--device cuda needs a GPU, and torch finds none")
     if arguments.plot:
@@ -180,6 +184,10 @@ def _rounds(arguments: argparse.Namespace) -> int:
     return rounds
 
 
+def _forebay_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {} if arguments.fidelity == "full" else {"fidelity": arguments.fidelity}
+
+
 def _dali_options(arguments: argparse.Namespace) -> dict[str, float]:
     share = arguments.dali_hw_load
     if share is None:
@@ -238,7 +246,7 @@ def _command(arguments: argparse.Namespace) -> str:
     left_out |= {"loader"} if arguments.compare else set()
     words = ["forebay bench"]
     for name, value in vars(arguments).items():
-        if name not in left_out and value not in (None, False):
+        if name not in left_out and value not in (None, False, "full"):
             words.append(f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}"))
     return " ".join(words)
 

@@ -73,6 +73,7 @@ def measure(job: Job, baseline_pss: int) -> dict[str, Any]:
         "pss_mb": round((max(pss) - baseline_pss) / 1e6, 1),
         "first_batch_s": round(first_batch_s, 3),
         "versions": versions,
+        **({"options": job.options} if job.options else {}),
         **_of_gpu(job),
     }
 
@@ -83,7 +84,6 @@ def _of_gpu(job: Job) -> dict[str, Any]:
         return {}
     free, total = torch.cuda.mem_get_info(job.device)
     return {
-        "options": job.options,
         "gpu": torch.cuda.get_device_name(job.device),
         "gpu_mb": round((total - free) / 1e6, 1),
     }

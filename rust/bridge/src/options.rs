@@ -90,6 +90,15 @@ pub(crate) struct DecodeOptions {
     pub(crate) orientation: Orientation,
     pub(crate) max_pixels: u64,
     pub(crate) truncated: Truncated,
+    pub(crate) fidelity: Fidelity,
+}
+
+/// How exact pixels are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Fidelity {
+    Full,
+    Fast,
 }
 
 /// What is done about the EXIF orientation.

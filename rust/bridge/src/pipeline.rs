@@ -54,7 +54,10 @@ impl Pipeline {
             max_pixels: options.decode.max_pixels,
             accept_truncated: options.decode.truncated == options::Truncated::Accept,
         };
-        let backend = CpuBackend::new(limits);
+        let backend = match options.decode.fidelity {
+            options::Fidelity::Full => CpuBackend::new(limits),
+            options::Fidelity::Fast => CpuBackend::fast(limits),
+        };
         let device = options.device.as_ref();
         let device =
             device.map(|options| Device::open(options, allocator, &backend)).transpose()?;

@@ -26,6 +26,7 @@ use std::sync::Arc;
 pub struct CpuBackend {
     limits: Limits,
     level: Level,
+    fast: bool,
 }
 
 impl CpuBackend {
@@ -36,7 +37,14 @@ impl CpuBackend {
 
     /// With chosen instructions.
     pub fn with_level(limits: Limits, level: Level) -> Arc<Self> {
-        Arc::new(Self { limits, level })
+        Arc::new(Self { limits, level, fast: false })
+    }
+
+    /// As a renderer it decodes JPEGs at a half, a quarter or an eighth of their size where a plan
+    /// makes the image smaller by at least twice that, in one antialiased resize; the means of
+    /// pixels then stand for these. As a decoder it is like any other.
+    pub fn fast(limits: Limits) -> Arc<Self> {
+        Arc::new(Self { limits, level: Level::best(), fast: true })
     }
 
     /// The limits that it was made with.
@@ -63,6 +71,7 @@ impl CpuBackend {
             level: self.level,
             stop: &job.stop,
             to_end: false,
+            fast: self.fast,
         };
         with_scratch(|scratch| work.run(scratch, slot))
     }

@@ -148,7 +148,7 @@ fn run(
     out: &mut [u8],
 ) -> Result<RenderReport, Error> {
     let (level, stop) = (Level::best(), &Stop::default());
-    let work = Work { input, meta, plan, limits, level, stop, to_end };
+    let work = Work { input, meta, plan, limits, level, stop, to_end, fast: false };
     with_scratch(|scratch| work.run(scratch, out))
 }
 

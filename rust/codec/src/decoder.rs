@@ -78,6 +78,7 @@ impl PixelDecoder {
             level: Level::best(),
             stop: &job.stop,
             to_end: false,
+            fast: false,
         };
         with_scratch(|scratch| work.run(scratch, rows.bytes_mut()))
             .map_err(|error: Error| Fault::new(Stage::Decode, error))?;

@@ -185,6 +185,32 @@ impl Table {
         }
     }
 
+    /// The same outputs from means of `size` input positions each, of which the first one begins at
+    /// a multiple of `size`: `first` of its positions lie before this table's input. Weights of a
+    /// block add up, and lose as many of their fractional bits as they must to fit.
+    pub fn over_blocks(&self, first: u32, size: u32) -> Self {
+        let block = |position: u32| (first + position) / size;
+        let spans = self.starts.iter().zip(&self.counts);
+        let (starts, counts): (Vec<u32>, Vec<u32>) = spans
+            .map(|(&start, &count)| (block(start), block(start + count - 1) - block(start) + 1))
+            .unzip();
+        let taps = counts.iter().copied().max().unwrap_or(0);
+        let mut sums = vec![0_i32; starts.len() * taps as usize];
+        for (i, sums) in sums.chunks_exact_mut((taps as usize).max(1)).enumerate() {
+            for (position, &weight) in (self.starts[i]..).zip(self.row(i).1) {
+                sums[(block(position) - starts[i]) as usize] += i32::from(weight);
+            }
+        }
+        let most = sums.iter().map(|sum| sum.unsigned_abs()).max().unwrap_or(0);
+        // Rounding may carry into another bit.
+        let fits = |lost: &u32| (most + (1 << lost >> 1)) >> lost <= i16::MAX.unsigned_abs().into();
+        let lost = (0..self.precision).find(fits).unwrap_or(self.precision);
+        let rounded =
+            |sum: i32| i16::try_from((sum + (1 << lost >> 1)) >> lost).unwrap_or(i16::MAX);
+        let weights = sums.into_iter().map(rounded).collect();
+        Self { taps, precision: self.precision - lost, starts, counts, weights }
+    }
+
     /// Moves every start.
     pub(crate) fn shift(&mut self, by: impl Fn(u32) -> u32) {
         for start in &mut self.starts {
@@ -358,6 +384,21 @@ mod tests {
         let (start, weights) = table.row(1);
         let got: Vec<f64> = weights.iter().map(|&weight| f64::from(weight) / one).collect();
         assert_eq!((start, got), (1, vec![0.125, 0.375, 0.375, 0.125]));
+    }
+
+    #[test]
+    fn weights_of_blocks_add_up() {
+        let table = Table::new(8, 4, Interpolation::Bilinear, true);
+        let shares = |table: &Table, i: usize| {
+            let one = f64::from(1_u32 << table.precision);
+            let (start, weights) = table.row(i);
+            (start, weights.iter().map(|&weight| f64::from(weight) / one).collect::<Vec<_>>())
+        };
+        assert_eq!(shares(&table.over_blocks(0, 2), 1), (0, vec![0.125, 0.75, 0.125]));
+        assert_eq!(shares(&table.over_blocks(1, 2), 1), (1, vec![0.5, 0.5]));
+        // Everything in one block: a weight of one, or all but the last of what int16 holds.
+        let whole = table.over_blocks(3, 16);
+        assert_eq!((whole.taps, shares(&whole, 2)), (1, (0, vec![1.0])));
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Decompressor {
         open.0.check(status)?;
         let mut columns = ffi::Columns::default();
         // SAFETY: as before; `columns` is written before the call returns.
-        let status = unsafe { ffi::fb_jpeg_start(raw, 0, size.width, 1, &raw mut columns) };
+        let status = unsafe { ffi::fb_jpeg_start(raw, 1, 0, size.width, 1, &raw mut columns) };
         open.0.check(status)?;
         if columns.width != size.width {
             return Err(Error::internal(format!("{} columns of {size}", columns.width)));

@@ -80,6 +80,7 @@ unsafe extern "C" {
     pub(super) fn fb_jpeg_declare(jpeg: *mut Jpeg, components: u32, ycbcr: c_int) -> c_int;
     pub(super) fn fb_jpeg_start(
         jpeg: *mut Jpeg,
+        by: u32,
         x: u32,
         width: u32,
         careful: c_int,

@@ -1,7 +1,7 @@
 //! JPEG rows of one region, by libjpeg-turbo behind the C shim.
 //!
-//! Invariants: the rows equal those of a whole decode with the accurate integer DCT and fancy
-//! upsampling (PIX-1); the stop flag is looked at every band of rows (LIF-1).
+//! Invariants: the rows equal those of a whole decode at the same size with the accurate integer
+//! DCT and fancy upsampling (PIX-1); the stop flag is looked at every band of rows (LIF-1).
 
 mod cmyk;
 mod embedded;
@@ -32,6 +32,19 @@ pub fn version() -> &'static str {
     text.to_str().unwrap_or("unknown")
 }
 
+/// What is decoded of an image.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    /// Of the whole image, as its header says.
+    pub(crate) size: Size,
+    /// Decode at `1 / by` of the size: 1, 2, 4 or 8.
+    pub(crate) by: u32,
+    /// At that size.
+    pub(crate) region: Region,
+    /// Read all by libjpeg.
+    pub(crate) careful: bool,
+}
+
 /// A reusable libjpeg object: one image at a time.
 #[derive(Debug)]
 pub(crate) struct Decompressor {
@@ -46,17 +59,16 @@ impl Decompressor {
             .ok_or_else(|| Error::Memory { what: "JPEG decompressor".to_owned() })
     }
 
-    /// Reads the header of `bytes` and starts decoding `region` of it into `band`. Unless
-    /// `careful`, reading may end with [`Error::Irregular`]: the caller then starts over.
+    /// Reads the header of `bytes` and starts decoding what is asked of it into `band`. Unless
+    /// that is careful, reading may end with [`Error::Irregular`]: the caller then starts over.
     pub(crate) fn rows<'a>(
         &'a mut self,
         bytes: &'a [u8],
-        size: Size,
-        region: Region,
-        careful: bool,
+        asked: Asked,
         stop: &'a Stop,
         band: &'a mut Vec<u8>,
     ) -> Result<Rows<'a>, Error> {
+        let Asked { size, by, region, .. } = asked;
         let header = self.open(bytes, stop)?;
         let mut rows = Rows {
             cmyk: header.colour == ffi::COLOUR_CMYK,
@@ -71,10 +83,11 @@ impl Decompressor {
             taken: 0,
         };
         let found = Size { width: header.width, height: header.height };
-        if found != size || !region.fits(size) {
-            return Err(Error::internal(format!("probed {size}, found {found}, asked {region:?}")));
+        let decoded = Size { width: size.width.div_ceil(by), height: size.height.div_ceil(by) };
+        if found != size || !region.fits(decoded) {
+            return Err(Error::internal(format!("probed {size}, found {found}, asked {asked:?}")));
         }
-        rows.start(region, careful)?;
+        rows.start(asked)?;
         Ok(rows)
     }
 
@@ -152,12 +165,14 @@ pub(crate) struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn start(&mut self, region: Region, careful: bool) -> Result<(), Error> {
+    fn start(&mut self, asked: Asked) -> Result<(), Error> {
+        let Asked { region, by, careful, .. } = asked;
         let raw = self.owner.raw.as_ptr();
         let mut columns = ffi::Columns::default();
         // SAFETY: `raw` is live and open; `columns` is written before the call returns.
         let status = unsafe {
-            ffi::fb_jpeg_start(raw, region.x, region.width, c_int::from(careful), &raw mut columns)
+            let careful = c_int::from(careful);
+            ffi::fb_jpeg_start(raw, by, region.x, region.width, careful, &raw mut columns)
         };
         self.owner.check(status)?;
         let mut above = region.y;

@@ -5,6 +5,7 @@
 //! run are counted where they run; the result depends on nothing but bytes, plan and limits.
 
 mod check;
+mod fast;
 mod gather;
 mod host;
 mod pass;
@@ -13,10 +14,11 @@ mod scratch;
 
 pub(crate) use scratch::with_scratch;
 
-use crate::jpeg;
+use crate::jpeg::{self, Asked};
 use crate::pixel::color::{self, Program, Reduced};
 use crate::whole::{self, Channels};
 use crate::{Error, Level};
+use fast::Fraction;
 use forebay_core::ports::{HostPixels, RenderReport, Stop};
 use forebay_core::{Format, ImageMeta, ImagePlan, Limits, Pass, Reduce, Size};
 use gather::GatherRows;
@@ -47,6 +49,8 @@ pub(crate) struct Work<'a> {
     pub(crate) stop: &'a Stop,
     /// Of a JPEG whose last row the plan reads: go on to its end, for the damage there.
     pub(crate) to_end: bool,
+    /// JPEGs may be decoded at a fraction of their size.
+    pub(crate) fast: bool,
 }
 
 impl Work<'_> {
@@ -57,27 +61,38 @@ impl Work<'_> {
         slot: &mut [u8],
     ) -> Result<RenderReport, Error> {
         check::plan(self.plan, self.meta, slot.len())?;
-        let outcome = match self.attempt(scratch, slot, false) {
-            Err(Error::Irregular { damaged }) => self.attempt(scratch, slot, true).map(|report| {
-                RenderReport { warnings: report.warnings.max(u32::from(damaged)), ..report }
-            }),
+        let is_jpeg = matches!(self.input, Input::Encoded(_)) && self.meta.format == Format::Jpeg;
+        let fraction = (self.fast && is_jpeg).then(|| Fraction::of(self.plan, self.meta.size));
+        let fraction = fraction.flatten();
+        let by = fraction.as_ref().map_or(1, |fraction| fraction.by);
+        let plan = fraction.as_ref().map_or(self.plan, |fraction| &fraction.plan);
+        let work = Work { plan, ..*self };
+        let outcome = match work.attempt(scratch, slot, by, false) {
+            Err(Error::Irregular { damaged }) => {
+                work.attempt(scratch, slot, by, true).map(|report| RenderReport {
+                    warnings: report.warnings.max(u32::from(damaged)),
+                    ..report
+                })
+            }
             outcome => outcome,
         };
         scratch.trim();
         outcome
     }
 
+    /// Decodes a JPEG at `1 / by` of its size, which its plan is for.
     fn attempt(
         &self,
         scratch: &mut Scratch,
         slot: &mut [u8],
+        by: u32,
         careful: bool,
     ) -> Result<RenderReport, Error> {
         let mut report = RenderReport::default();
         if self.plan.write.channels == 1 {
-            self.run_channels::<1>(scratch, slot, careful, &mut report)?;
+            self.run_channels::<1>(scratch, slot, by, careful, &mut report)?;
         } else {
-            self.run_channels::<3>(scratch, slot, careful, &mut report)?;
+            self.run_channels::<3>(scratch, slot, by, careful, &mut report)?;
         }
         Ok(report)
     }
@@ -86,6 +101,7 @@ impl Work<'_> {
         &self,
         scratch: &mut Scratch,
         slot: &mut [u8],
+        by: u32,
         careful: bool,
         report: &mut RenderReport,
     ) -> Result<(), Error> {
@@ -96,7 +112,8 @@ impl Work<'_> {
                 let region = plan.region;
                 let Scratch { decoder, passes, writers } = scratch;
                 let (jpeg, band) = decoder.jpeg()?;
-                let rows = jpeg.rows(bytes, self.meta.size, region, careful, self.stop, band)?;
+                let asked = Asked { size: self.meta.size, by, region, careful };
+                let rows = jpeg.rows(bytes, asked, self.stop, band)?;
                 let mut rows = JpegRows::<C> { rows, width: region.width as usize };
                 if !plan.transpose {
                     self.passes::<C>(&mut rows, region.size(), passes, writers, slot, report)?;

@@ -287,8 +287,19 @@ pub fn render_pixels(
     plan: &ImagePlan,
     stop: &Stop,
 ) -> Result<(Vec<u8>, RenderReport), Fault> {
-    let limits = Limits::default();
-    let meta = probe(encoded, &limits)?;
+    let backend = CpuBackend::with_level(Limits::default(), level);
+    render_by(&backend, encoded, pixels, plan, stop)
+}
+
+/// The same with a backend.
+pub fn render_by(
+    backend: &CpuBackend,
+    encoded: &[u8],
+    pixels: Pixels,
+    plan: &ImagePlan,
+    stop: &Stop,
+) -> Result<(Vec<u8>, RenderReport), Fault> {
+    let meta = probe(encoded, &Limits::default())?;
     let last = plan.passes.last().expect("a pass").size();
     let elements = last.pixels() as usize * usize::from(plan.write.channels);
     let sink = Arc::new(Collect::default());
@@ -301,7 +312,7 @@ pub fn render_pixels(
         slot: Box::new(Memory(vec![0xa5; elements * plan.write.dtype.size()])),
         stop: stop.clone(),
     };
-    Renderer::submit(&*CpuBackend::with_level(limits, level), vec![job], &port);
+    Renderer::submit(backend, vec![job], &port);
     let (bytes, outcome) = sink.0.lock().unwrap().pop().expect("every job completes");
     outcome.map(|report| (bytes, report))
 }
