@@ -41,8 +41,8 @@ impl CpuBackend {
     }
 
     /// As a renderer it decodes JPEGs at a half, a quarter or an eighth of their size where a plan
-    /// makes the image smaller by at least twice that, in one antialiased resize; the means of
-    /// pixels then stand for these. As a decoder it is like any other.
+    /// makes the image smaller by at least one and a half times that, in one antialiased resize; the
+    /// means of pixels then stand for these. As a decoder it is like any other.
     pub fn fast(limits: Limits) -> Arc<Self> {
         Arc::new(Self { limits, level: Level::best(), fast: true })
     }
