@@ -82,8 +82,8 @@ class Loader(DataLoaderNames):
         quarantine: file to which one JSON line per bad sample is appended.
         fidelity: ``"full"``: libjpeg-turbo's pixels exactly. ``"fast"``: threads decode a JPEG at a
             half, a quarter or an eighth of its size where one antialiased resize makes it smaller
-            by at least 1.5 times that; results differ by less than 1.5 of 255 on average, and 99.9 % of
-            a photo's values by at most 16. What a GPU decodes or renders is always exact.
+            by at least 1.5 times that; results differ by less than 1.5 of 255 on average, and
+            99.9 % of a photo's values by at most 16. What a GPU decodes or renders is always exact.
         decoders: None, all that there are (with a GPU its cores, and its JPEG engines for what
             these cannot decode); ``"cpu"`` alone; or parts of the images that each of them can
             decode, ``{"cuda": 0.5, "hardware": 0.3}``, of which threads decode the rest.
