@@ -150,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
     return;
   }
   volatile fb_u32* status = reinterpret_cast<fb_u32*>(scratch + scan.status);
-  volatile fb_chunk* chunks = reinterpret_cast<fb_chunk*>(scratch + scan.chunks);
+  const volatile fb_chunk* chunks = reinterpret_cast<const fb_chunk*>(scratch + scan.chunks);
   FB_EACH_THREAD {
     // One thread looks: another block may change it meanwhile.
     if (threadIdx.x == 0) {

@@ -4,7 +4,7 @@
 use super::{Error, RenderItem, axis, write};
 use forebay_core::{ImagePlan, Pass};
 
-/// Pixels of a pass: threads are numbered in 32 bits, rounded up to whole blocks.
+/// Pixels of a pass, which kernels number in 32 bits, rounded up to whole segments of a row.
 const MAX_PIXELS: u64 = i32::MAX as u64;
 
 /// Refuses items that do not fit their source, themselves or their slot.
