@@ -126,7 +126,11 @@ def test_crop_has_the_arguments_of_torchvisions_function():
             NotImplementedError,
             ["RandomRotation", "fill"],
         ),
-        (V.RandAugment(interpolation="bicubic"), ValueError, ["RandAugment", "bilinear"]),
+        (
+            V.RandAugment(interpolation=V.InterpolationMode.BICUBIC),
+            ValueError,
+            ["RandAugment", "bilinear"],
+        ),
         (V.Grayscale(), NotImplementedError, ["torchvision", "num_output_channels=1"]),
         (V.ToDtype({torch.Tensor: torch.float32}), TypeError, ["ToDtype", "dtype"]),
         (V.CenterCrop, TypeError, ["class CenterCrop"]),
