@@ -208,7 +208,7 @@ def test_a_measurement_on_a_gpu(photos, tmp_path, capsys):
     words = ["--data", str(tmp_path), *QUICK, "--device", "cuda", "--json"]
     assert main(["bench", *words]) == 0
     row = json.loads(capsys.readouterr().out)
-    assert row.keys() == ROW_KEYS | {"options", "gpu", "gpu_mb"}
+    assert row.keys() == ROW_KEYS | {"gpu", "gpu_mb"}
     assert row["device"] == "cuda"
     assert row["gpu"] and row["gpu_mb"] > 0
 
