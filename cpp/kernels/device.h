@@ -39,6 +39,10 @@ class FbSharedWords {
 // A word that nobody writes.
 FB_DEVICE fb_u32 fb_load(const fb_u32* word) { return __ldg(word); }
 
+// A float's bits, and the other way.
+FB_DEVICE fb_u32 fb_bits_of(float value) { return __float_as_uint(value); }
+FB_DEVICE float fb_float_of(fb_u32 bits) { return __uint_as_float(bits); }
+
 // Bytes the other way round.
 FB_DEVICE fb_u32 fb_swap(fb_u32 word) { return __byte_perm(word, 0, 0x0123); }
 

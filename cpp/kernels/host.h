@@ -23,6 +23,7 @@ static_assert(__builtin_offsetof(fb_job, gather) == 336, "mirrored");
 static_assert(__builtin_offsetof(fb_gather, origin) == 32, "mirrored");
 static_assert(__builtin_offsetof(fb_erasure, values) == 44, "mirrored");
 static_assert(__builtin_offsetof(fb_blocks, quantisation) == 32, "mirrored");
+static_assert(__builtin_offsetof(fb_mixing, taken) == 64, "mirrored");
 static_assert(__builtin_offsetof(fb_scan, coefficients) == 32, "mirrored");
 static_assert(__builtin_offsetof(fb_scan, first_column) == 72, "mirrored");
 static_assert(__builtin_offsetof(fb_scan, blocks) == 96, "mirrored");
@@ -62,6 +63,18 @@ class FbThreads {
 using FbSharedWords = const fb_u32*;
 
 inline fb_u32 fb_load(const fb_u32* word) { return *word; }
+
+inline fb_u32 fb_bits_of(float value) {
+  fb_u32 bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+inline float fb_float_of(fb_u32 bits) {
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
 
 inline fb_u32 fb_swap(fb_u32 word) { return __builtin_bswap32(word); }
 

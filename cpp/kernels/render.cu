@@ -11,10 +11,11 @@
 // |  - its write       | write/scalar.rs                      | in the tables, by the host    |
 // | fb_levels_to_tables| color/levels.rs, here levels.h       | as there                      |
 // | fb_erase           | write/mod.rs                         | by the host                   |
+// | fb_mix             | ../mix.rs, here mix.h                | as there                      |
 //
-// All: grid (tiles of the largest job, jobs), block (kFbBlock). `jobs` is the blob offset of the
-// launch's first fb_job, a multiple of 8; slots are aligned to their elements. The host has checked
-// that every address that a job leads to exists (rust/cuda/src/pack/check.rs).
+// All but fb_mix: grid (tiles of the largest job, jobs), block (kFbBlock). `jobs` is the blob
+// offset of the launch's first fb_job, a multiple of 8; slots are aligned to their elements. The
+// host has checked that every address that a job leads to exists (rust/cuda/src/pack/check.rs).
 //
 // device.h or host.h comes first, by the compiler's command line.
 #include "across.h"
@@ -22,6 +23,7 @@
 #include "huffman.h"
 #include "idct.h"
 #include "levels.h"
+#include "mix.h"
 #include "render.h"
 
 // One thread a block of a component; grid (tiles of the largest, components). `jobs` is the blob
@@ -62,5 +64,13 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
     case 1: fb_erase_pixel<fb_u8>(erasure, x, y); break;
     case 2: fb_erase_pixel<fb_u16>(erasure, x, y); break;
     default: fb_erase_pixel<fb_u32>(erasure, x, y);
+  }
+}
+
+// One thread an element of a slot.
+extern "C" __global__ void __launch_bounds__(kFbBlock) fb_mix(const fb_mixing mix) {
+  const fb_u64 index = static_cast<fb_u64>(blockIdx.x) * kFbBlock + threadIdx.x;
+  if (index < mix.count) {
+    fb_mix_element(mix, index);
   }
 }

@@ -201,6 +201,35 @@ struct fb_blocks {
   fb_u16 quantisation[64];
 };
 
+enum fb_mix_kind : fb_u32 {
+  FB_MIX_BLEND_FLOAT32 = 0,
+  FB_MIX_BLEND_FLOAT16 = 1,
+  FB_MIX_BLEND_BFLOAT16 = 2,
+  FB_MIX_PASTE_1 = 3,  // elements of one byte, of two, of four
+  FB_MIX_PASTE_2 = 4,
+  FB_MIX_PASTE_4 = 5,
+};
+
+// A mix of a batch's field, each slot with the one before it and the first with the last. A
+// parameter of its kernel: such are of 4 kB at the most.
+struct fb_mixing {
+  fb_u64 address;  // of the first slot
+  fb_u64 pitch;    // bytes from slot to slot
+  fb_u64 count;    // elements of a slot that are mixed
+  fb_u32 slots;
+  fb_u32 kind;        // fb_mix_kind
+  float image;        // weight of the slot's own elements, for a blend
+  float other;        // 1 - image, rounded from double
+  fb_u32 line;        // for a paste: elements from row to row of a plane, and
+  fb_u32 height;      // rows of a plane,
+  fb_u32 left;        // the region's first element of a row,
+  fb_u32 run;         // its elements of a row,
+  fb_u32 top;         // its first row
+  fb_u32 rows;        // and how many it has
+  fb_u32 taken[896];  // a bit a slot, the lowest first: whether it takes part
+};
+
+static_assert(sizeof(fb_mixing) == 3648, "mirrored");
 static_assert(sizeof(fb_erasure) == 56 && sizeof(fb_blocks) == 160, "mirrored");
 static_assert(sizeof(fb_span) == 8 && sizeof(fb_axis) == 48 && sizeof(fb_plane) == 40, "mirrored");
 static_assert(sizeof(fb_source) == 136 && sizeof(fb_output) == 32, "mirrored");

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .errors import Failure, SampleError, warn
-from .labels import NO_LABEL, fill_skipped
+from .labels import NO_LABEL, fill_skipped, mixed_labels
 from .placement import Placement
+from .recipe import class_count
 from .sources import MapSource, PackedSource, Source
 from .supply import LabelBook
+from .transforms import Transform
 
 BUILT_IN = ("index", "key", "valid", "size")
 # Labels of these types travel through the core; others are looked up here.
@@ -40,8 +42,11 @@ class Delivery:
         collate_fn: Callable[[list[Any]], Any] | None,
         on_error: str,
         quarantine: str | os.PathLike[str] | None,
+        transforms: Iterable[Transform],
     ) -> None:
         """Checks that the fields exist."""
+        self._mixes = any(step.of_batch for step in transforms)
+        self._num_classes = class_count(transforms)
         self._source = source
         self.collate_fn = collate_fn
         self._on_error = on_error
@@ -65,6 +70,11 @@ class Delivery:
             for name in _leaves(fields):
                 if name not in known:
                     raise ValueError(f"fields must name some of {', '.join(known)}, got {name!r}")
+        if self._mixes and (
+            self._labelled is False or (fields is not None and "label" not in _leaves(fields))
+        ):
+            what = "fields do not name them" if self._labelled is not False else "there are none"
+            raise ValueError(f"MixUp and CutMix mix labels, and {what}")
 
     @property
     def core_labels(self) -> Tensor:
@@ -101,6 +111,8 @@ class Delivery:
                 labels = self._labels(reply, indices.tolist(), skipped, book)
                 if labels is not None:
                     columns["label"] = labels
+            if self._mixes:
+                columns["label"] = self._mixed(columns, skipped, reply.get("mixed"))
             return self._shaped(columns, placement, pin)
         finally:
             self._source.delivered(indices)
@@ -137,6 +149,17 @@ class Delivery:
         if self._example is NO_LABEL and given:
             self._example = next(label for label in labels if label is not NO_LABEL)
         return fill_skipped(labels, skipped, self._example)
+
+    def _mixed(
+        self, columns: dict[str, Any], skipped: list[bool], mixed: dict[str, Any] | None
+    ) -> Tensor:
+        if "label" not in columns:
+            raise ValueError(f"MixUp and CutMix mix labels, and {self._called} gives none")
+        count = self._num_classes
+        if count is None:
+            classes = getattr(self._source, "classes", None)
+            count = None if classes is None else len(classes)
+        return mixed_labels(columns["label"], skipped, count, mixed)
 
     def _shaped(self, columns: dict[str, Any], placement: Placement, pin: bool) -> Any:
         fields = self._fields

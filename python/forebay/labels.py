@@ -83,3 +83,59 @@ def fill_skipped(
     column = torch.full((len(labels), *stacked.shape[1:]), value, dtype=stacked.dtype)
     column[~torch.tensor(skipped, device="cpu")] = stacked
     return column
+
+
+def mixed_labels(
+    labels: Tensor | list[Any],
+    skipped: Sequence[bool],
+    num_classes: int | None,
+    mixed: dict[str, Any] | None,
+) -> Tensor:
+    """Labels as rows of a number for each class, mixed as the batch's images were.
+
+    ``mixed`` has the ``weights`` of a sample's own row, mix by mix, and the ``partners``, by sample
+    that of the other one; None if nothing was mixed. Rows of skipped samples are zeros.
+
+    Raises:
+        TypeError: labels are neither class numbers nor rows.
+        ValueError: a class number is not below ``num_classes``, or that is not known.
+    """
+    rows = _class_rows(labels, skipped, num_classes)
+    if mixed is None:
+        return rows
+    partners = [
+        own if partner is None else partner for own, partner in enumerate(mixed["partners"])
+    ]
+    for weight in mixed["weights"]:
+        rows = rows[partners].mul_(1 - weight).add_(rows.mul(weight))
+    return rows
+
+
+def _class_rows(
+    labels: Tensor | list[Any], skipped: Sequence[bool], num_classes: int | None
+) -> Tensor:
+    if not isinstance(labels, Tensor) or labels.is_complex():
+        raise TypeError(f"MixUp and CutMix need labels that stack, got {labels!r:.80}")
+    absent = torch.tensor(skipped, device=labels.device)
+    if labels.ndim == 2:
+        rows = labels if labels.is_floating_point() else labels.float()
+        return rows.masked_fill(absent[:, None], 0)
+    if labels.ndim != 1 or labels.is_floating_point():
+        raise TypeError(
+            "MixUp and CutMix need class numbers, integers, or rows of a number for each class; "
+            f"got labels of shape {tuple(labels.shape[1:])} and {labels.dtype} per sample"
+        )
+    if num_classes is None:
+        raise ValueError(
+            "MixUp and CutMix need num_classes: labels are class numbers, and the source does not "
+            "know how many there are"
+        )
+    numbers = labels.long().masked_fill(absent, 0)
+    wrong = numbers[(numbers < 0) | (numbers >= num_classes)]
+    if len(wrong):
+        raise ValueError(
+            f"labels must be class numbers below num_classes={num_classes}, got {int(wrong[0])}"
+        )
+    rows = torch.zeros(len(numbers), num_classes, device=labels.device)
+    rows[torch.arange(len(numbers), device=labels.device), numbers] = 1
+    return rows.masked_fill_(absent[:, None], 0)

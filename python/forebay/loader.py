@@ -189,7 +189,9 @@ class Loader(DataLoaderNames):
             decoders=decoders,
             affinity=affinity,
         )
-        self._delivery = Delivery(source, fields, collate_fn, on_error, quarantine)
+        self._delivery = Delivery(
+            source, fields, collate_fn, on_error, quarantine, self._sample.transforms
+        )
         self._feed = feed.drawn()
         self._seed_given = seed is not None
         self._generator = generator

@@ -18,7 +18,7 @@ import torch
 from . import _native
 from .checks import check_choice, check_flag, check_int, check_offered, parse_bytes
 from .placement import Placement
-from .recipe import checked_transforms
+from .recipe import checked_transforms, split
 from .transforms import Transform
 from .transforms.base import dtype_name
 
@@ -202,8 +202,11 @@ class SampleOptions:
     def recipe(self) -> dict[str, Any]:
         """The core's recipe."""
         channels_last = self.memory_format == torch.channels_last
+        of_images, of_batch = split(self.transforms)
         return {
-            "transforms": [transform.to_dict() for transform in self.transforms],
+            "transforms": [step.to_dict() for step in of_images],
+            # Left out without one: states of recipes that have none stay what they were.
+            **({"batch": [step.to_dict() for step in of_batch]} if of_batch else {}),
             "dtype": None if self.dtype is None else dtype_name(self.dtype, "dtype"),
             "layout": "channels_last" if channels_last else "contiguous",
         }

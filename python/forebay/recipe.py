@@ -16,6 +16,8 @@ from . import transforms
 from .transforms import (
     CenterCrop,
     Crop,
+    CutMix,
+    MixUp,
     RandomApply,
     RandomCrop,
     RandomHorizontalFlip,
@@ -29,6 +31,8 @@ _LISTS = ("Compose", "Sequential", "ModuleList")
 _OF_OTHERS = ("RandomApply", "RandomChoice", "RandomOrder")
 # Batches are tensors already.
 _UNNEEDED = ("ToImage", "PILToTensor", "ToPureTensor", "Identity")
+# torchvision's, of which ``labels_getter="default"`` is made.
+_LABELS_GETTER = "_find_labels_default_heuristic"
 _ELSEWHERE = "apply it to the batch in the training loop, where torchvision's works, too"
 
 
@@ -52,7 +56,37 @@ def checked_transforms(given: object) -> tuple[Transform, ...]:
             f"transforms must give every image the same size, got {names}; add "
             "Resize((height, width)), RandomResizedCrop, CenterCrop, Crop or RandomCrop"
         )
+    of_images, of_batch = split(recipe)
+    if of_images + of_batch != recipe:
+        late = next(step for step in recipe[recipe.index(of_batch[0]) :] if not step.of_batch)
+        raise ValueError(
+            f"transforms: {type(late).__name__} comes after {type(of_batch[0]).__name__}, which is "
+            "of whole batches; move it before"
+        )
+    class_count(recipe)
     return recipe
+
+
+def split(recipe: Iterable[Transform]) -> tuple[tuple[Transform, ...], tuple[Transform, ...]]:
+    """The steps of images, and those of batches."""
+    steps = tuple(recipe)
+    return (
+        tuple(step for step in steps if not step.of_batch),
+        tuple(step for step in steps if step.of_batch),
+    )
+
+
+def class_count(recipe: Iterable[Transform]) -> int | None:
+    """``num_classes`` of the steps that mix labels; None if none names it.
+
+    Raises:
+        ValueError: they name different numbers.
+    """
+    given = {step.num_classes for step in _flat(recipe) if isinstance(step, (MixUp, CutMix))}
+    counts = sorted(count for count in given if count is not None)
+    if len(counts) > 1:
+        raise ValueError(f"transforms: num_classes must be one number, got {counts}")
+    return counts[0] if counts else None
 
 
 def _flat(steps: Iterable[Transform]) -> Iterator[Transform]:
@@ -139,7 +173,7 @@ def _counterpart(where: str, given: Any, name: str) -> Iterator[Transform]:
             f"{offered}; or {_ELSEWHERE}"
         )
     own: Any = getattr(transforms, name)
-    arguments = {field.name: getattr(given, field.name) for field in fields(own)}
+    arguments = {field.name: _argument(given, field.name) for field in fields(own)}
     if name in _OF_OTHERS:
         arguments["transforms"] = _members(f"{where}.transforms", given.transforms)
     if name == "RandomCrop":
@@ -148,6 +182,13 @@ def _counterpart(where: str, given: Any, name: str) -> Iterator[Transform]:
         yield own(**arguments)
     except (TypeError, ValueError, NotImplementedError) as error:
         raise type(error)(f"{where} is torchvision's {name}: {error}") from None
+
+
+def _argument(given: Any, name: str) -> Any:
+    if name != "labels_getter":
+        return getattr(given, name)
+    getter = given._labels_getter
+    return "default" if getattr(getter, "__name__", None) == _LABELS_GETTER else getter
 
 
 def _crop_padding(where: str, given: Any) -> Any:

@@ -34,6 +34,7 @@ from .geometry import (
     Resize,
 )
 from .lists import RandomApply, RandomChoice, RandomOrder
+from .mix import CutMix, MixUp
 from .warp import (
     GaussianBlur,
     RandomAdjustSharpness,
@@ -47,8 +48,10 @@ __all__ = [
     "CenterCrop",
     "ColorJitter",
     "Crop",
+    "CutMix",
     "GaussianBlur",
     "Grayscale",
+    "MixUp",
     "Normalize",
     "Pad",
     "RandAugment",

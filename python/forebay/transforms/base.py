@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeGuard
 
 import torch
 
@@ -39,6 +39,9 @@ Range: TypeAlias = "float | Sequence[float] | None"
 
 class Transform:
     """One step of a recipe."""
+
+    # Done to a whole batch, and not to each image.
+    of_batch: ClassVar[bool] = False
 
     def to_dict(self) -> dict[str, Any]:
         """The transform as the core reads it; sizes are ``[height, width]``."""

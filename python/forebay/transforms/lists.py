@@ -9,8 +9,17 @@ from dataclasses import dataclass
 from .base import Transform, check_probability, numbers
 
 
+class _Listing(Transform):
+    transforms: Sequence[Transform]
+
+    @property
+    def of_batch(self) -> bool:  # type: ignore[override]
+        """Whether its members are."""
+        return any(each.of_batch for each in self.transforms)
+
+
 @dataclass(frozen=True)
-class RandomApply(Transform):
+class RandomApply(_Listing):
     """Does all of ``transforms`` with probability ``p``, or none."""
 
     transforms: Sequence[Transform]
@@ -23,7 +32,7 @@ class RandomApply(Transform):
 
 
 @dataclass(frozen=True)
-class RandomChoice(Transform):
+class RandomChoice(_Listing):
     """Does one of ``transforms``, each with its probability ``p``; by default all alike."""
 
     transforms: Sequence[Transform]
@@ -42,7 +51,7 @@ class RandomChoice(Transform):
 
 
 @dataclass(frozen=True)
-class RandomOrder(Transform):
+class RandomOrder(_Listing):
     """Does all of ``transforms`` in random order."""
 
     transforms: Sequence[Transform]
@@ -50,6 +59,11 @@ class RandomOrder(Transform):
     def __post_init__(self) -> None:
         """Checks the list."""
         self._set(transforms=_listed(self))
+        if self.of_batch:
+            raise NotImplementedError(
+                "RandomOrder: MixUp and CutMix are not offered in it; list them one after the "
+                "other, or use RandomChoice"
+            )
 
 
 def _listed(owner: RandomApply | RandomChoice | RandomOrder) -> tuple[Transform, ...]:
@@ -61,4 +75,6 @@ def _listed(owner: RandomApply | RandomChoice | RandomOrder) -> tuple[Transform,
         )
     if not given:
         raise owner._wrong("transforms", given, "at least one")
+    if len({each.of_batch for each in given}) > 1:
+        raise owner._wrong("transforms", given, "all of images, or all of batches (MixUp, CutMix)")
     return tuple(given)

@@ -22,6 +22,17 @@ struct BatchInfo<'a> {
     /// The request that each slot's sample answered; for pushed sources, which keep labels by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<&'a [u64]>,
+    /// How labels are to be mixed, as images were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mixed: Option<MixedInfo<'a>>,
+}
+
+#[derive(serde::Serialize)]
+struct MixedInfo<'a> {
+    /// Of a sample's own label, mix by mix.
+    weights: Vec<f64>,
+    /// By slot whose label is mixed into it; null for slots that have none.
+    partners: &'a [Option<usize>],
 }
 
 #[derive(serde::Serialize)]
@@ -56,6 +67,10 @@ pub(crate) fn poll(batch: &Batch, pushed: bool, device: Option<&Device>) -> Resu
         raise: batch.raise,
         foreign_stream: false,
         tokens: pushed.then_some(&batch.tokens),
+        mixed: (!batch.mixes.is_empty()).then(|| MixedInfo {
+            weights: batch.mixes.iter().map(|mixing| mixing.weight).collect(),
+            partners: &batch.partners,
+        }),
     };
     let samples = i64::try_from(batch.indices.len()).expect("a batch's length fits an i64");
     let numbers =

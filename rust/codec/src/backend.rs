@@ -3,10 +3,10 @@
 use crate::render::{Input, Work, with_scratch};
 use crate::{Error, Level};
 use forebay_core::ports::{
-    Cost, DecodeJob, DecodeSink, Decoded, Decoder, Fault, Pixels, RenderJob, RenderReport,
-    RenderSink, Rendered, Renderer, SlotMemory, Stage,
+    Cost, DecodeJob, DecodeSink, Decoded, Decoder, Failed, Fault, Pixels, RenderJob, RenderReport,
+    RenderSink, Rendered, Renderer, Slot, SlotMemory, Stage,
 };
-use forebay_core::{Format, ImageMeta, Limits, Region};
+use forebay_core::{FieldSpec, Format, HasKind, ImageMeta, Limits, Mix, Region};
 use std::sync::Arc;
 
 /// Decodes and renders on the calling thread.
@@ -60,9 +60,7 @@ impl CpuBackend {
                 return Err(Error::internal("a device's pixels on the CPU"));
             }
         };
-        let SlotMemory::Host(slot) = job.slot.memory() else {
-            return Err(Error::internal("a device slot on the CPU"));
-        };
+        let slot = host(&mut *job.slot)?;
         let work = Work {
             input,
             meta: &job.meta,
@@ -74,6 +72,13 @@ impl CpuBackend {
             fast: self.fast,
         };
         with_scratch(|scratch| work.run(scratch, slot))
+    }
+}
+
+fn host(slot: &mut dyn Slot) -> Result<&mut [u8], Error> {
+    match slot.memory() {
+        SlotMemory::Host(memory) => Ok(memory),
+        SlotMemory::Device { .. } => Err(Error::internal("a device slot on the CPU")),
     }
 }
 
@@ -151,5 +156,16 @@ impl Renderer for CpuBackend {
             let outcome = self.render(&mut job).map_err(|error| Fault::new(stage, error));
             sink.rendered(vec![Rendered { token: job.token, slot: job.slot, outcome }]);
         }
+    }
+
+    fn mix(
+        &self,
+        slots: &mut [Box<dyn Slot>],
+        spec: &FieldSpec,
+        mixes: &[Mix],
+    ) -> Result<(), Failed> {
+        let mixed = slots.iter_mut().map(|slot| host(&mut **slot)).collect::<Result<Vec<_>, _>>();
+        let mixed = mixed.and_then(|mut slots| crate::mix::mix(&mut slots, spec, mixes));
+        mixed.map_err(|error| Failed { kind: error.kind(), reason: error.to_string() })
     }
 }

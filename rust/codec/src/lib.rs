@@ -11,6 +11,7 @@ mod decode;
 mod decoder;
 mod error;
 mod jpeg;
+mod mix;
 pub mod pixel;
 mod probe;
 mod render;

@@ -9,6 +9,7 @@
 pub mod coeffs;
 mod error;
 mod image;
+mod mix;
 pub mod order;
 mod plan;
 pub mod ports;
@@ -19,6 +20,7 @@ pub mod state;
 
 pub use error::{ErrorKind, HasKind};
 pub use image::{DType, Format, ImageMeta, Layout, Limits, Orientation, Region, Sampling, Size};
+pub use mix::{Mix, Mixing};
 pub use plan::{
     Axis, Blend, ColorOp, Erase, Gather, ImagePlan, Normalize, Pass, Reduce, Taps, Warp, Write,
 };

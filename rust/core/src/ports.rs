@@ -4,7 +4,9 @@
 //! thread: inline and one by one on the CPU, by batch from a completion thread on a GPU. The
 //! engine routes by cost and never asks what kind of backend it has.
 
-use crate::{Bytes, ErrorKind, ImageMeta, ImagePlan, Record, Region, Sampling, Schema, Size};
+use crate::{
+    Bytes, ErrorKind, FieldSpec, ImageMeta, ImagePlan, Mix, Record, Region, Sampling, Schema, Size,
+};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -424,6 +426,15 @@ pub trait RenderSink: Send + Sync {
     fn failed(&self, kind: ErrorKind, reason: String);
 }
 
+/// A backend failed, through no fault of an image: the pipeline ends with this error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// What kind of failure.
+    pub kind: ErrorKind,
+    /// What is wrong: lowercase, no full stop.
+    pub reason: String,
+}
+
 /// Pixels and a plan to a slot's final bytes.
 pub trait Renderer: Send + Sync {
     /// The name in `stats()` and `describe()`.
@@ -437,4 +448,16 @@ pub trait Renderer: Send + Sync {
     /// Renders; every job completes exactly once and gives its slot back, is
     /// postponed, or the renderer fails.
     fn submit(&self, jobs: Vec<RenderJob>, sink: &Arc<dyn RenderSink>);
+
+    /// Mixes rendered images of one batch's field with each other, in place: `mixes` in order, each
+    /// of every slot with the one before it and the first with the last.
+    ///
+    /// # Errors
+    /// The renderer itself failed.
+    fn mix(
+        &self,
+        slots: &mut [Box<dyn Slot>],
+        spec: &FieldSpec,
+        mixes: &[Mix],
+    ) -> Result<(), Failed>;
 }

@@ -116,6 +116,50 @@ impl Draws {
     pub fn bernoulli(&mut self, p: f64) -> bool {
         self.unit() < p
     }
+
+    /// Normal, of mean 0 and variance 1, by the Box-Muller transform.
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
+    /// Logarithm of a number with the gamma distribution of shape `alpha` and scale 1: Marsaglia and
+    /// Tsang, "A simple method for generating gamma variables", 2000, for shapes below 1 by their
+    /// remark on page 371. Small shapes give numbers that only their logarithm can hold.
+    fn log_gamma(&mut self, alpha: f64) -> f64 {
+        if alpha < 1.0 {
+            let part = (1.0 - self.unit()).ln() / alpha;
+            return part + self.log_gamma(alpha + 1.0);
+        }
+        let d = alpha - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let x = self.normal();
+            let root = 1.0 + c * x;
+            if root <= 0.0 {
+                continue;
+            }
+            let log_v = 3.0 * root.ln();
+            if (1.0 - self.unit()).ln() < 0.5 * x * x + d - d * log_v.exp() + d * log_v {
+                return d.ln() + log_v;
+            }
+        }
+    }
+
+    /// `N` weights that add up to 1, with the symmetric Dirichlet distribution.
+    pub fn dirichlet<const N: usize>(&mut self, alpha: f64) -> [f64; N] {
+        let logs = [(); N].map(|()| self.log_gamma(alpha));
+        let most = logs.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let shares = logs.map(|log| (log - most).exp());
+        let sum: f64 = shares.iter().sum();
+        shares.map(|share| share / sum)
+    }
+
+    /// With the beta distribution of both shapes `alpha`.
+    pub fn beta(&mut self, alpha: f64) -> f64 {
+        let [weight, _] = self.dirichlet(alpha);
+        weight
+    }
 }
 
 #[cfg(test)]
@@ -169,5 +213,45 @@ mod tests {
             counts
         });
         assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
+    }
+
+    /// Largest distance of the drawn numbers' distribution from `cdf`, times the root of their count:
+    /// above 1.63 once in a hundred times (Kolmogorov and Smirnov).
+    fn distance(mut drawn: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
+        drawn.sort_by(f64::total_cmp);
+        let count = drawn.len() as f64;
+        let off = |(place, x): (usize, &f64)| {
+            let (low, high) = (place as f64 / count, (place + 1) as f64 / count);
+            (cdf(*x) - low).abs().max((cdf(*x) - high).abs())
+        };
+        drawn.iter().enumerate().map(off).fold(0.0, f64::max) * count.sqrt()
+    }
+
+    #[test]
+    fn beta_numbers_have_their_distribution() {
+        let draw = |alpha| -> Vec<f64> {
+            let key = EpochKey::new(11, 0);
+            (0..100_000).map(|position| key.draws(position, 0, 0).beta(alpha)).collect()
+        };
+        assert!(distance(draw(1.0), |x| x) < 1.63);
+        let arcsine = |x: f64| std::f64::consts::FRAC_2_PI * x.sqrt().asin();
+        assert!(distance(draw(0.5), arcsine) < 1.63);
+        assert!(distance(draw(2.0), |x| x * x * (3.0 - 2.0 * x)) < 1.63);
+        let extreme = draw(1e-4);
+        assert!(extreme.iter().all(|x| (0.0..=1.0).contains(x)));
+        let high = extreme.iter().filter(|x| **x > 0.5).count();
+        assert!((49_000..51_000).contains(&high), "{high}");
+    }
+
+    #[test]
+    fn shares_add_up_and_have_their_distribution() {
+        let key = EpochKey::new(11, 1);
+        let all = (0..100_000).map(|position| key.draws(position, 0, 0).dirichlet::<3>(1.0));
+        let firsts = all.map(|shares| {
+            assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            shares[0]
+        });
+        // Of three, each has the beta distribution of shapes 1 and 2.
+        assert!(distance(firsts.collect(), |x| 1.0 - (1.0 - x) * (1.0 - x)) < 1.63);
     }
 }

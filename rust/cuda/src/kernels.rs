@@ -2,13 +2,16 @@
 
 use crate::Error;
 use crate::driver::{Argument, DeviceBuffer, Function, Launch, Module, Stream};
-use crate::pack::{BLOCK_THREADS, Kernel, Packed};
+use crate::pack::{BLOCK_THREADS, Kernel, Packed, PackedMix};
 use std::ffi::CString;
 use std::sync::Arc;
 
 /// All kernels, loaded.
 #[derive(Debug)]
-pub(crate) struct Kernels(Vec<(Kernel, Function)>);
+pub(crate) struct Kernels {
+    batch: Vec<(Kernel, Function)>,
+    mix: Function,
+}
 
 impl Kernels {
     /// # Errors
@@ -18,7 +21,23 @@ impl Kernels {
             let name = CString::new(kernel.name()).expect("names of ours have no zero byte");
             Ok((kernel, module.function(&name)?))
         };
-        Ok(Self(Kernel::ALL.into_iter().map(function).collect::<Result<_, Error>>()?))
+        let batch = Kernel::ALL.into_iter().map(function).collect::<Result<_, Error>>()?;
+        Ok(Self { batch, mix: module.function(c"fb_mix")? })
+    }
+
+    /// Puts a mix into the stream.
+    ///
+    /// # Errors
+    /// What the driver says.
+    ///
+    /// # Safety
+    /// - The slots that the mix was packed for are nobody else's until the stream has come this far.
+    pub(crate) unsafe fn mix(&self, packed: &PackedMix, stream: &Stream) -> Result<(), Error> {
+        let grid =
+            Launch { grid: [packed.tiles, 1, 1], block: [BLOCK_THREADS, 1, 1], shared_bytes: 0 };
+        // SAFETY: the kernel's parameter is this struct; `pack_mix` checked that it stays inside
+        // the slots, which the caller vouches for.
+        unsafe { self.mix.launch(stream, grid, &[Argument::new(&packed.parameter)]) }
     }
 
     /// Puts the launches into the stream.
@@ -54,7 +73,7 @@ impl Kernels {
     }
 
     fn function(&self, kernel: Kernel) -> &Function {
-        let found = self.0.iter().find(|(known, _)| *known == kernel);
+        let found = self.batch.iter().find(|(known, _)| *known == kernel);
         &found.expect("all kernels are loaded").1
     }
 }

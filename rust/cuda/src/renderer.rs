@@ -7,16 +7,17 @@ use crate::Error;
 use crate::driver::{Device, DeviceBuffer, Event, PinnedBuffer, Stream, Wait, fill};
 use crate::kernels::Kernels;
 use crate::lent::Lent;
-use crate::pack::{self, Packed, Plane, RenderItem, Source};
+use crate::pack::{self, Packed, PackedMix, Plane, RenderItem, Source};
 use crate::pixels::{DevicePixels, ForeignPixels};
 use crate::pool::{Loan, Pool};
 use crate::upload::Pieces;
 use forebay_core::ports::{
-    Blocks, Fault, HostCoefficients, HostPixels, Pixels, RenderJob, RenderReport, RenderSink,
-    Rendered, Renderer, SlotMemory, Stage,
+    Blocks, DeviceMemory, Failed, Fault, HostCoefficients, HostPixels, Pixels, RenderJob,
+    RenderReport, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stage,
 };
-use forebay_core::{ErrorKind, HasKind, Region, Size};
+use forebay_core::{ErrorKind, FieldSpec, HasKind, Mix, Region, Size};
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Renders on one device.
@@ -197,6 +198,34 @@ impl CudaRenderer {
         Ok(gathered)
     }
 
+    /// Puts mixes of a field's slots into the stream.
+    fn enqueue_mixes(&self, memory: &dyn DeviceMemory, mixes: &[PackedMix]) -> Result<(), Error> {
+        let lent = memory.as_any().downcast_ref::<Lent>();
+        let _current = self.device.enter()?;
+        let done = Arc::new(Event::new(&self.device, Wait::Block)?);
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let enqueued = || -> Result<(), Error> {
+            if let Some(field) = lent {
+                field.wait_before_writing(&self.render)?;
+            }
+            for packed in mixes {
+                // SAFETY: the slots are ours until they are dropped; who then gets the field waits
+                // for the event below.
+                unsafe { self.kernels.mix(packed, &self.render) }?;
+            }
+            done.record(&self.render)
+        }();
+        if let Err(error) = enqueued {
+            // Nobody could wait for what was enqueued otherwise.
+            let _ = self.render.synchronize();
+            return Err(error);
+        }
+        if let Some(field) = lent {
+            field.written(&done);
+        }
+        Ok(())
+    }
+
     /// Puts the batch into the streams, in parts if there is no memory for all of it at once; the
     /// outcome of each job by its place. [`Renderer::submit`] for callers without a sink.
     ///
@@ -213,6 +242,27 @@ impl CudaRenderer {
             result => result,
         }
     }
+}
+
+/// A field, and the places of some slots in it.
+type FieldSlots<'a> = (&'a dyn DeviceMemory, Vec<usize>);
+
+/// Those of slots of one field; `None` if there are none.
+fn field_of<'a>(slots: &'a mut [Box<dyn Slot>]) -> Result<Option<FieldSlots<'a>>, Error> {
+    let foreign = || Error::Invalid { what: "slots of several fields are mixed".to_owned() };
+    let mut field: Option<&'a dyn DeviceMemory> = None;
+    let mut places = Vec::with_capacity(slots.len());
+    for slot in slots {
+        let SlotMemory::Device { memory, offset, bytes } = slot.memory() else {
+            return Err(foreign());
+        };
+        if field.is_some_and(|field| field.address() != memory.address()) {
+            return Err(foreign());
+        }
+        field = Some(memory);
+        places.push(offset / bytes.max(1));
+    }
+    Ok(field.map(|field| (field, places)))
 }
 
 /// Where pixels lie on the device.
@@ -324,4 +374,22 @@ impl Renderer for CudaRenderer {
         };
         sink.rendered(jobs.into_iter().zip(outcomes).map(rendered).collect());
     }
+
+    fn mix(
+        &self,
+        slots: &mut [Box<dyn Slot>],
+        spec: &FieldSpec,
+        mixes: &[Mix],
+    ) -> Result<(), Failed> {
+        let Some((memory, places)) = field_of(slots).map_err(failed)? else { return Ok(()) };
+        let pack = |mix| pack::pack_mix(memory.address(), &places, spec, mix).transpose();
+        let packed: Vec<_> =
+            mixes.iter().filter_map(pack).collect::<Result<_, _>>().map_err(failed)?;
+        self.enqueue_mixes(memory, &packed).map_err(failed)
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "for map_err")]
+fn failed(error: impl HasKind + Display) -> Failed {
+    Failed { kind: error.kind(), reason: error.to_string() }
 }

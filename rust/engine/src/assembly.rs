@@ -10,7 +10,7 @@ use crate::route::Ways;
 use crate::{Batch, Error, Failure, OnError};
 use forebay_core::order::{BatchTickets, Ticket};
 use forebay_core::ports::{Fault, Pixels, Slot, Token};
-use forebay_core::{Bytes, ImageMeta, ImagePlan, Record};
+use forebay_core::{Bytes, ImageMeta, ImagePlan, Mixing, Record};
 use forebay_slab::{SealedSlab, Slab};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Add, Sub};
@@ -22,6 +22,8 @@ pub(crate) struct FieldInfo {
     pub(crate) path: String,
     /// Its pixels are rendered into slots; other fields' elements come with the plan.
     pub(crate) rendered: bool,
+    /// Images, which a batch's mixes are for.
+    pub(crate) mixed: bool,
     pub(crate) ragged: bool,
     /// Bytes of one sample, or of one row.
     pub(crate) item: usize,
@@ -163,6 +165,20 @@ impl Settled {
     }
 }
 
+/// How far a batch's images are with being mixed with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MixState {
+    /// Nothing is left to do.
+    Done,
+    /// As soon as no sample is open.
+    Waiting,
+    /// The renderer is at it.
+    Running,
+}
+
+/// A field's slots to mix, in the samples' order.
+pub(crate) type FieldSlots = (usize, Vec<Box<dyn Slot>>);
+
 /// A batch to hand out, and what it adds to the counters.
 #[derive(Debug)]
 pub(crate) struct Finished {
@@ -230,6 +246,9 @@ pub(crate) struct Assembly {
     pub(crate) decoding: usize,
     pub(crate) render: VecDeque<RenderTask>,
     pub(crate) rendering: usize,
+    /// What is done to its images together.
+    mixes: Arc<[Mixing]>,
+    mixing: MixState,
     slab: Arc<Slab>,
     /// The slab's bytes, until the batch is handed out.
     pub(crate) permit: Option<Permit>,
@@ -240,6 +259,7 @@ impl Assembly {
         tickets: BatchTickets,
         slab: Slab,
         fields: &[FieldInfo],
+        mixes: Vec<Mixing>,
     ) -> Result<Self, forebay_slab::Error> {
         let BatchTickets { tickets, next_position } = tickets;
         let slot = |(field, info): (usize, &FieldInfo), number| {
@@ -278,6 +298,8 @@ impl Assembly {
             decoding: 0,
             render: VecDeque::new(),
             rendering: 0,
+            mixing: if mixes.is_empty() { MixState::Done } else { MixState::Waiting },
+            mixes: mixes.into(),
             slab: Arc::new(slab),
             permit: None,
         })
@@ -290,7 +312,51 @@ impl Assembly {
 
     /// Whether nothing is missing.
     pub(crate) fn done(&self) -> bool {
-        self.open == 0
+        self.open == 0 && self.mixing == MixState::Done
+    }
+
+    /// One more sample is final.
+    pub(crate) fn close_one(&mut self) {
+        self.open -= 1;
+        // Nobody gets a batch with a bad sample.
+        if self.open == 0 && self.samples.iter().any(|sample| sample.fate == Fate::Bad) {
+            self.mixing = MixState::Done;
+        }
+    }
+
+    /// Whether its images can be mixed now.
+    pub(crate) fn can_mix(&self) -> bool {
+        self.open == 0 && self.mixing == MixState::Waiting
+    }
+
+    /// The slots of good samples to mix, if that can be done now.
+    pub(crate) fn start_mixing(
+        &mut self,
+        fields: &[FieldInfo],
+    ) -> Option<(Vec<FieldSlots>, Arc<[Mixing]>)> {
+        if !self.can_mix() {
+            return None;
+        }
+        self.mixing = MixState::Running;
+        let mixed = fields.iter().enumerate().filter(|(_, info)| info.mixed);
+        let mut mixed: Vec<FieldSlots> = mixed.map(|(field, _)| (field, Vec::new())).collect();
+        for sample in &mut self.samples {
+            let mut slots = std::mem::take(&mut sample.slots);
+            for (field, taken) in &mut mixed {
+                taken.extend(slots.get_mut(*field).and_then(Option::take));
+            }
+        }
+        Some((mixed, Arc::clone(&self.mixes)))
+    }
+
+    /// Whether mixing is all that is missing.
+    pub(crate) fn only_mixes(&self) -> bool {
+        self.open == 0 && self.mixing != MixState::Done
+    }
+
+    /// Its images are mixed.
+    pub(crate) fn mixed(&mut self) {
+        self.mixing = MixState::Done;
     }
 
     /// Whether a single read is all that is under way.
@@ -358,12 +424,9 @@ impl Assembly {
             sample.fate = Fate::Good;
             Fill::Elements(elements)
         };
-        Some(Settled {
-            slab: Arc::clone(&self.slab),
-            sample: number,
-            slots: std::mem::take(&mut sample.slots),
-            fill,
-        })
+        let is_mixed = sample.fate == Fate::Good && self.mixing == MixState::Waiting;
+        let slots = if is_mixed { Vec::new() } else { std::mem::take(&mut sample.slots) };
+        Some(Settled { slab: Arc::clone(&self.slab), sample: number, slots, fill })
     }
 
     /// Turns a batch that is done into what is handed out; `key` names samples.
@@ -411,9 +474,19 @@ impl Assembly {
                 raise,
                 slab,
                 next_position: self.next_position,
+                partners: if self.mixes.is_empty() { Vec::new() } else { partners(&self.samples) },
+                mixes: self.mixes,
             }),
         })
     }
+}
+
+/// By sample the one whose image is mixed into it; `None` for those without an image.
+fn partners(samples: &[Sample]) -> Vec<Option<usize>> {
+    let is_good = |number: &usize| samples[*number].fate == Fate::Good;
+    let mut before = (0..samples.len()).rev().find(is_good);
+    let partner = |number| is_good(&number).then(|| before.replace(number)).flatten();
+    (0..samples.len()).map(partner).collect()
 }
 
 fn seal(slab: Arc<Slab>) -> Result<Arc<SealedSlab>, Error> {

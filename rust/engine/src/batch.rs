@@ -1,5 +1,6 @@
 //! A batch as it is handed out.
 
+use forebay_core::Mixing;
 use forebay_core::ports::{Stage, Token};
 use forebay_slab::SealedSlab;
 use std::sync::Arc;
@@ -45,6 +46,11 @@ pub struct Batch {
     pub raise: Option<usize>,
     /// The batch's memory; `None` if a failure is to be raised.
     pub slab: Option<Arc<SealedSlab>>,
+    /// How its images were mixed with each other, in order.
+    pub mixes: Arc<[Mixing]>,
+    /// By slot the one whose image was mixed into it; `None` for slots without an image. Empty if
+    /// nothing was mixed.
+    pub partners: Vec<Option<usize>>,
     /// Where the epoch goes on after this batch: what `start_epoch` takes.
     pub next_position: u64,
 }

@@ -7,6 +7,7 @@ use crate::pipeline::Parts;
 use crate::shared::{Shared, State};
 use crate::worker::panicked;
 use forebay_core::order::BatchTickets;
+use forebay_core::rng::EpochKey;
 use forebay_core::{DType, FieldKind, FieldSpec, Schema};
 use forebay_slab::Slab;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +38,14 @@ pub(crate) fn field_infos(schema: &Schema, specs: &[FieldSpec]) -> Result<Vec<Fi
             }
             (false, FieldKind::Boxes, _) => vec![0; item],
         };
-        Ok(FieldInfo { path: spec.path.clone(), rendered, ragged: spec.ragged, item, skip })
+        Ok(FieldInfo {
+            path: spec.path.clone(),
+            rendered,
+            mixed: field.kind == FieldKind::Image,
+            ragged: spec.ragged,
+            item,
+            skip,
+        })
     };
     schema.fields.iter().zip(specs).map(info).collect()
 }
@@ -64,6 +72,7 @@ fn element(dtype: DType, value: i64) -> Vec<u8> {
 /// Tickets that may go on their way, once there is memory for them.
 struct Opening {
     run: u64,
+    key: EpochKey,
     tickets: BatchTickets,
     permit: Permit,
 }
@@ -87,7 +96,7 @@ pub(crate) fn open_batches<'a>(
         };
         state.opening = true;
         drop(state);
-        let batch = assemble(&opening.tickets, shared, parts);
+        let batch = assemble(&opening, shared, parts);
         let mut state = shared.lock();
         state.opening = false;
         let run = state.run.as_mut().filter(|run| run.id == opening.run);
@@ -124,20 +133,23 @@ fn admit(state: &mut State, shared: &Shared, parts: &Parts) -> Result<Option<Ope
     let bytes = forebay_slab::slab_bytes(parts.planner.specs(), tickets.tickets.len());
     let permit = bytes.map(|bytes| shared.budget.take(bytes as u64, run.batches.is_empty()));
     if let Ok(Some(permit)) = permit {
-        return Ok(Some(Opening { run: run.id, tickets, permit }));
+        return Ok(Some(Opening { run: run.id, key: run.feed.key(), tickets, permit }));
     }
     run.next_up = Some(tickets);
     permit?;
     Ok(None)
 }
 
-fn assemble(tickets: &BatchTickets, shared: &Shared, parts: &Parts) -> Result<Assembly, Error> {
-    let (specs, samples) = (parts.planner.specs(), tickets.tickets.len());
-    let allocate = || Slab::new(specs, samples, Arc::clone(&parts.allocator));
+fn assemble(opening: &Opening, shared: &Shared, parts: &Parts) -> Result<Assembly, Error> {
+    let Opening { key, tickets: BatchTickets { tickets, .. }, .. } = opening;
+    let specs = parts.planner.specs();
+    let allocate = || Slab::new(specs, tickets.len(), Arc::clone(&parts.allocator));
     let slab = catch_unwind(AssertUnwindSafe(allocate)).map_err(|payload| {
         let error = panicked("allocating a batch", &*payload);
         shared.fail(error.clone());
         error
     })??;
-    Ok(Assembly::new(tickets.clone(), slab, &shared.fields)?)
+    let first = tickets.first().map_or(0, |ticket| ticket.position);
+    let mixes = parts.planner.mixes(*key, first);
+    Ok(Assembly::new(opening.tickets.clone(), slab, &shared.fields, mixes)?)
 }

@@ -239,9 +239,10 @@ impl Pipeline {
                 drop(state);
                 return self.hand_out(due).map(Next::Batch);
             }
-            // What is being rendered may yet make the batch that is due complete.
-            let is_rendered = run.batches.front().is_some_and(|batch| batch.rendering > 0);
-            if !is_rendered && let Some(short) = state.short.take() {
+            // What the renderer is at may yet make the batch that is due complete.
+            let due = run.batches.front();
+            let is_coming = due.is_some_and(|batch| batch.rendering > 0 || batch.only_mixes());
+            if !is_coming && let Some(short) = state.short.take() {
                 self.shared.wake(&state);
                 return Err(short);
             }
@@ -333,7 +334,8 @@ impl Pipeline {
             warm_up(&self.shared, &self.parts);
             return None;
         }
-        if let Some(job) = state.pick(Role::All, &self.shared.backends, &self.shared.budget) {
+        let Shared { fields, backends, budget, .. } = &*self.shared;
+        if let Some(job) = state.pick(Role::All, fields, backends, budget) {
             drop(state);
             run(job, &self.shared, &self.parts);
             return None;

@@ -4,20 +4,21 @@
 //! - Earlier batches come first; within a batch later stages come first, which frees memory.
 //! - Where decoders have engines, these come before decoding on threads, and so does preparing, of
 //!   any batch: it takes little, and tells what engines may get (`groups`).
+//! - A batch whose images are all there is mixed before anything else: then it can be handed out.
 //! - A renderer that likes groups waits while more of the batch is on the way to it, and no longer:
 //!   what the budget holds back is not on the way.
 //! - Work that takes memory starts if it fits the budget. If nothing else of the batch that is
 //!   due can free memory, one piece of its work starts regardless (MEM-1).
 
-use crate::assembly::{Assembly, DecodeTask, Held, Prepare, RenderTask};
+use crate::assembly::{Assembly, DecodeTask, FieldInfo, FieldSlots, Held, Prepare, RenderTask};
 use crate::budget::{Budget, Permit};
 use crate::groups::{Group, has_engine_work};
 use crate::prepare::Incoming;
 use crate::route::Way;
 use crate::run::Run;
 use crate::shared::{At, Decoding, Reading, Rendering, State};
-use forebay_core::Bytes;
 use forebay_core::ports::{DecodeJob, Engines, RenderJob, Request, Stop, Token};
+use forebay_core::{Bytes, Mixing};
 use forebay_slab::Slab;
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,6 +32,8 @@ pub(crate) enum Job {
     Decode { decoder: usize, jobs: Vec<DecodeJob> },
     /// Give pixels to the renderer.
     Render { batch: u64, slab: Arc<Slab>, jobs: Vec<RenderJob> },
+    /// Mix a batch's images with each other.
+    Mix { run: u64, batch: u64, fields: Vec<FieldSlots>, mixes: Arc<[Mixing]> },
 }
 
 /// How backends take their work.
@@ -82,11 +85,14 @@ impl State {
     pub(crate) fn pick(
         &mut self,
         role: Role,
+        fields: &[FieldInfo],
         backends: &Backends,
         budget: &Arc<Budget>,
     ) -> Option<Job> {
         let mut run = self.run.take()?;
-        let job = if backends.have_engines() {
+        let job = if role != Role::Waiter && run.batches.iter().any(Assembly::can_mix) {
+            pick_mix(&mut run, fields)
+        } else if backends.have_engines() {
             self.pick_beside_engines(&mut run, role, backends, budget)
         } else {
             (0..run.batches.len()).find_map(|number| {
@@ -180,6 +186,7 @@ impl State {
             let batch = &run.batches[number];
             let first = batch.decode.first_key_value();
             !batch.prepare.is_empty()
+                || batch.can_mix()
                 || self.renders_ready(run, number, backends, budget)
                 || first.is_some_and(|(_, task)| {
                     self.is_for_threads(run, number, task, backends, budget)
@@ -418,6 +425,14 @@ impl State {
             .collect();
         Some(Job::Render { batch: run.first + number as u64, slab: batch.slab(), jobs })
     }
+}
+
+fn pick_mix(run: &mut Run, fields: &[FieldInfo]) -> Option<Job> {
+    let mut batches = (run.first..).zip(&mut run.batches);
+    let start =
+        |(batch, assembly): (u64, &mut Assembly)| Some((batch, assembly.start_mixing(fields)?));
+    let (batch, (fields, mixes)) = batches.find_map(start)?;
+    Some(Job::Mix { run: run.id, batch, fields, mixes })
 }
 
 fn pick_prepare(run: &mut Run, number: usize) -> Option<Job> {

@@ -202,6 +202,16 @@ impl Shared {
         self.go_on(state, settled);
     }
 
+    /// A batch's images are mixed with each other.
+    pub(crate) fn mixed(&self, run: u64, batch: u64) {
+        let mut state = self.lock();
+        let at = At { run, batch, sample: 0 };
+        if let Some(batch) = state.run.as_mut().and_then(|run| run.batch(at)) {
+            batch.mixed();
+        }
+        self.wake(&state);
+    }
+
     /// Applies `change` to the batch that `at` names, and settles the sample if nothing of it is
     /// under way any more; what `change` owns is dropped in any case.
     fn advance(
@@ -240,7 +250,7 @@ impl Shared {
         let mut state = self.lock();
         for at in written {
             if let Some(batch) = state.run.as_mut().and_then(|run| run.batch(at)) {
-                batch.open -= 1;
+                batch.close_one();
             }
         }
         self.wake(&state);

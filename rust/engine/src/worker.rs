@@ -7,7 +7,7 @@ use crate::prepare::{Times, prepare};
 use crate::ranges::Range;
 use crate::scheduler::{Job, Role};
 use crate::shared::{Shared, wait};
-use forebay_core::ports::{DecodeSink, RecordSink, RenderSink, Request};
+use forebay_core::ports::{DecodeSink, Failed, RecordSink, RenderSink, Request};
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -174,7 +174,8 @@ fn work(number: usize, shared: &Arc<Shared>, parts: &Parts) {
             state = shared.lock();
             continue;
         }
-        if let Some(job) = state.pick(role, &shared.backends, &shared.budget) {
+        let Shared { fields, backends, budget, .. } = &**shared;
+        if let Some(job) = state.pick(role, fields, backends, budget) {
             shared.wake(&state);
             drop(state);
             run(job, shared, parts);
@@ -255,6 +256,17 @@ pub(crate) fn run(job: Job, shared: &Arc<Shared>, parts: &Parts) {
             let sink: Arc<dyn RenderSink> = Arc::<Shared>::clone(shared);
             guard(shared, "rendering", || parts.renderer.submit(jobs, &sink));
         }
+        Job::Mix { run, batch, fields, mixes } => guard(shared, "mixing a batch", || {
+            let _range = range(format_args!("mix, batch {batch}"));
+            let mixes: Vec<_> = mixes.iter().map(|mixing| mixing.mix).collect();
+            for (field, mut slots) in fields {
+                let spec = &parts.planner.specs()[field];
+                if let Err(Failed { kind, reason }) = parts.renderer.mix(&mut slots, spec, &mixes) {
+                    return shared.fail(Error::Backend { kind, reason });
+                }
+            }
+            shared.mixed(run, batch);
+        }),
     }
 }
 

@@ -19,4 +19,12 @@ FB_HOST(resample_across)
 FB_HOST(resample_down)
 FB_HOST(levels_to_tables)
 FB_HOST(erase)
+
+void fb_host_mix(const fb_u8* parameter, fb_u32 tiles) {
+  fb_launch(fb_mix, tiles, 1, *reinterpret_cast<const fb_mixing*>(parameter));
+}
+
+float fb_host_widened(fb_u16 bits) { return fb_widened(FbHalf{bits}); }
+fb_u16 fb_host_narrowed(float value) { return fb_rounded<FbHalf>(value).bits; }
+fb_u16 fb_host_narrowed_brain(float value) { return fb_rounded<FbBrain>(value).bits; }
 }

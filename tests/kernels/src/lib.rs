@@ -1,6 +1,6 @@
 //! Runs packed batches on the host: the same kernels' source, one thread after the other.
 
-use forebay_cuda::pack::{Kernel, Packed};
+use forebay_cuda::pack::{Kernel, Packed, PackedMix};
 
 type Function = unsafe extern "C" fn(
     blob: *const u8,
@@ -35,6 +35,34 @@ kernels!(
     fb_threads_huffman_write,
     fb_threads_resample_across
 );
+
+unsafe extern "C" {
+    fn fb_host_mix(parameter: *const u8, tiles: u32);
+    fn fb_host_widened(bits: u16) -> f32;
+    fn fb_host_narrowed(value: f32) -> u16;
+    fn fb_host_narrowed_brain(value: f32) -> u16;
+}
+
+/// Runs a mix.
+///
+/// # Safety
+/// It was packed for slots that are live host memory, and nobody else's.
+pub unsafe fn mix(packed: &PackedMix) {
+    // SAFETY: the caller's promise; `pack_mix` checked that the kernel stays inside the slots.
+    unsafe { fb_host_mix(packed.parameter(), packed.tiles) }
+}
+
+/// A float16's value, by the kernels.
+pub fn widened(bits: u16) -> f32 {
+    // SAFETY: numbers in and out.
+    unsafe { fb_host_widened(bits) }
+}
+
+/// The nearest float16 and bfloat16, by the kernels.
+pub fn narrowed(value: f32) -> [u16; 2] {
+    // SAFETY: numbers in and out.
+    unsafe { [fb_host_narrowed(value), fb_host_narrowed_brain(value)] }
+}
 
 /// What the scratch holds before: anything but zeros must not matter.
 const GARBAGE: u64 = 0xa5a5_a5a5_a5a5_a5a5;

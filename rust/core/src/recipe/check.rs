@@ -290,14 +290,7 @@ fn check_arguments(transform: &Transform) -> Result<(), String> {
             check_all(transforms)
         }
         Transform::RandomChoice { transforms, p } => {
-            if p.len() != transforms.len() {
-                let (got, want) = (p.len(), transforms.len());
-                return Err(format!("p must have a number for each of {want}, got {got}"));
-            }
-            let sum: f64 = p.iter().sum();
-            if p.iter().any(|p| !p.is_finite() || *p < 0.0) || sum <= 0.0 || !sum.is_finite() {
-                return Err(format!("p must be numbers from 0 on, and not all 0, got {p:?}"));
-            }
+            check_probabilities(p, transforms.len())?;
             check_all(transforms)
         }
         Transform::RandomOrder { transforms } => check_all(transforms),
@@ -409,8 +402,20 @@ fn check_sampling(interpolation: Interpolation) -> Result<(), String> {
     }
 }
 
-fn check_probability(p: f64) -> Result<(), String> {
+pub(super) fn check_probability(p: f64) -> Result<(), String> {
     check_range("p", [p, p], 0.0, 1.0)
+}
+
+/// One for each of `count`.
+pub(super) fn check_probabilities(p: &[f64], count: usize) -> Result<(), String> {
+    if p.len() != count {
+        return Err(format!("p must have a number for each of {count}, got {}", p.len()));
+    }
+    let sum: f64 = p.iter().sum();
+    if p.iter().any(|p| !p.is_finite() || *p < 0.0) || sum <= 0.0 || !sum.is_finite() {
+        return Err(format!("p must be numbers from 0 on, and not all 0, got {p:?}"));
+    }
+    Ok(())
 }
 
 fn check_colors([brightness, contrast, saturation, hue]: [[f64; 2]; 4]) -> Result<(), String> {

@@ -1,13 +1,14 @@
 //! Recipes: the user's list of transforms, as data, and how it becomes a plan per sample.
 //!
 //! `spec` is what the user wrote, `resolve` draws every random number, `fuse` turns the drawn
-//! steps into as few passes as are exact.
+//! steps into as few passes as are exact. `batch` is what is done to a batch's images together.
 //!
 //! **Invariants**
 //! - RNG-1: every draw is keyed by the sample's position, the transform's place and the field's
 //!   draw group; fields of one group and size move together.
 //! - The training and the validation recipe are one pass each.
 
+mod batch;
 mod boxes;
 mod check;
 mod direct;
@@ -16,6 +17,7 @@ mod line;
 mod resolve;
 mod spec;
 
+pub use batch::BatchTransform;
 pub use check::RecipeError;
 pub use direct::{ResizedCrop, whole};
 pub use spec::{PaddingMode, Policy, RecipeSpec, Transform};
@@ -23,8 +25,8 @@ pub use spec::{PaddingMode, Policy, RecipeSpec, Transform};
 use crate::ports::{Fault, Stage};
 use crate::rng::EpochKey;
 use crate::{
-    FieldKind, FieldSpec, Gather, ImageMeta, ImagePlan, Layout, Normalize, Record, Schema, Size,
-    Value, Warp, Write,
+    FieldKind, FieldSpec, Gather, ImageMeta, ImagePlan, Layout, Mixing, Normalize, Record, Schema,
+    Size, Value, Warp, Write,
 };
 use resolve::{DrawKey, Step, resolve};
 use std::sync::Arc;
@@ -65,12 +67,21 @@ pub trait Planner: Send + Sync {
         key: EpochKey,
         position: u64,
     ) -> Result<Vec<FieldPlan>, Fault>;
+
+    /// What is done to the images of a batch once all are rendered, in order; resolves every random
+    /// draw for the batch whose first sample is at `position` (RNG-1).
+    fn mixes(&self, key: EpochKey, position: u64) -> Vec<Mixing> {
+        let _ = (key, position);
+        Vec::new()
+    }
 }
 
 /// A recipe that was checked against a schema.
 #[derive(Debug, Clone)]
 pub struct Recipe {
     transforms: Vec<Transform>,
+    batch: Vec<BatchTransform>,
+    image_size: Size,
     image_write: Write,
     apply_orientation: bool,
     specs: Vec<FieldSpec>,
@@ -87,6 +98,7 @@ impl Recipe {
         apply_orientation: bool,
     ) -> Result<Self, RecipeError> {
         let checked = check::check(&spec)?;
+        batch::check(&spec.batch, spec.transforms.len(), checked.dtype)?;
         let image_write = Write {
             channels: 3,
             dtype: checked.dtype,
@@ -113,7 +125,14 @@ impl Recipe {
             }
         });
         let specs = specs.collect();
-        Ok(Self { transforms: spec.transforms, image_write, apply_orientation, specs })
+        Ok(Self {
+            transforms: spec.transforms,
+            batch: spec.batch,
+            image_size: checked.size,
+            image_write,
+            apply_orientation,
+            specs,
+        })
     }
 
     /// Images and masks are delivered in the renderer's device memory.
@@ -241,6 +260,10 @@ impl Planner for Recipe {
             }
         };
         record.values.into_iter().enumerate().map(plan_field).collect()
+    }
+
+    fn mixes(&self, key: EpochKey, position: u64) -> Vec<Mixing> {
+        batch::draw(&self.batch, key, position, self.image_size)
     }
 }
 

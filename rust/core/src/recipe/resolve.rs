@@ -222,7 +222,7 @@ fn resolve_one(
 }
 
 /// A place by its probability; they need not add up to 1.
-fn weighted(p: &[f64], draws: &mut Draws) -> usize {
+pub(super) fn weighted(p: &[f64], draws: &mut Draws) -> usize {
     let at = draws.uniform(0.0, p.iter().sum());
     let mut end = 0.0;
     let found = p.iter().position(|part| {

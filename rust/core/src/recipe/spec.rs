@@ -1,5 +1,6 @@
 //! The recipe as the user wrote it: torchvision v2's names and arguments, parsed strictly.
 
+use super::batch::BatchTransform;
 use crate::coeffs::Interpolation;
 use crate::{DType, Layout};
 use serde::Deserialize;
@@ -10,6 +11,9 @@ use serde::Deserialize;
 pub struct RecipeSpec {
     /// In the order of application.
     pub transforms: Vec<Transform>,
+    /// What is done to each batch of their results, in order.
+    #[serde(default)]
+    pub batch: Vec<BatchTransform>,
     /// Element type of the batch; by default what the transforms say, else uint8.
     #[serde(default)]
     pub dtype: Option<DType>,

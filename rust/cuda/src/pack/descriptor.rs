@@ -55,6 +55,18 @@ pub(super) mod gather_kind {
     pub(in crate::pack) const SHARPEN: u32 = 2;
 }
 
+/// Words of 32 slots each.
+pub(super) const MIX_WORDS: usize = 896;
+
+pub(super) mod mix_kind {
+    pub(in crate::pack) const BLEND_FLOAT32: u32 = 0;
+    pub(in crate::pack) const BLEND_FLOAT16: u32 = 1;
+    pub(in crate::pack) const BLEND_BFLOAT16: u32 = 2;
+    pub(in crate::pack) const PASTE_1: u32 = 3;
+    pub(in crate::pack) const PASTE_2: u32 = 4;
+    pub(in crate::pack) const PASTE_4: u32 = 5;
+}
+
 pub(super) mod levels_kind {
     pub(in crate::pack) const AUTOCONTRAST: u32 = 0;
     pub(in crate::pack) const EQUALIZE: u32 = 1;
@@ -200,7 +212,27 @@ pub(super) struct Blocks {
     pub(super) quantisation: [u16; 64],
 }
 
+#[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
+#[repr(C)]
+pub(crate) struct Mixing {
+    pub(super) address: u64,
+    pub(super) pitch: u64,
+    pub(super) count: u64,
+    pub(super) slots: u32,
+    pub(super) kind: u32,
+    pub(super) image: f32,
+    pub(super) other: f32,
+    pub(super) line: u32,
+    pub(super) height: u32,
+    pub(super) left: u32,
+    pub(super) run: u32,
+    pub(super) top: u32,
+    pub(super) rows: u32,
+    pub(super) taken: [u32; MIX_WORDS],
+}
+
 const _: () = {
+    assert!(size_of::<Mixing>() == 3648 && offset_of!(Mixing, taken) == 64);
     assert!(size_of::<Erasure>() == 56 && offset_of!(Erasure, values) == 44);
     assert!(size_of::<Blocks>() == 160 && offset_of!(Blocks, quantisation) == 32);
     assert!(size_of::<Span>() == 8 && size_of::<Axis>() == 48 && size_of::<Plane>() == 40);

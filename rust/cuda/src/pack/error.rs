@@ -61,6 +61,14 @@ pub enum Error {
         /// That part.
         region: Region,
     },
+    /// A batch has more images than a launch of the mixing kernel can name.
+    #[error("images of a batch of {slots} are mixed, the renderer takes {limit}")]
+    MixedSlots {
+        /// Of the batch, as far as known.
+        slots: u64,
+        /// The most.
+        limit: u64,
+    },
     /// A pass has more pixels than threads can be numbered.
     #[error("{pixels} pixels in one pass, the renderer takes {limit}")]
     TooLarge {
@@ -74,7 +82,7 @@ pub enum Error {
 impl HasKind for Error {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::TooLarge { .. } => ErrorKind::Unsupported,
+            Self::TooLarge { .. } | Self::MixedSlots { .. } => ErrorKind::Unsupported,
             Self::NoPass
             | Self::FirstGather
             | Self::Channels { .. }

@@ -16,12 +16,14 @@ mod blocks;
 mod check;
 mod descriptor;
 mod error;
+mod mix;
 mod scan;
 mod source;
 mod write;
 
 pub use blocks::{Blocks, Laid, lay_out};
 pub use error::Error;
+pub use mix::{PackedMix, pack_mix};
 pub use scan::{MAX_FILE, Scan, ScanItem, ScanScratch, pack_scans};
 pub use source::{Component, Plane, Source};
 
@@ -46,6 +48,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("bits.h", include_str!("../../../../cpp/kernels/bits.h")),
     ("scan.h", include_str!("../../../../cpp/kernels/scan.h")),
     ("idct.h", include_str!("../../../../cpp/kernels/idct.h")),
+    ("mix.h", include_str!("../../../../cpp/kernels/mix.h")),
     ("levels.h", include_str!("../../../../cpp/kernels/levels.h")),
     ("color.h", include_str!("../../../../cpp/kernels/color.h")),
     ("device.h", include_str!("../../../../cpp/kernels/device.h")),
@@ -232,5 +235,6 @@ mod tests {
             let start = format!("{}(const fb_u8*", kernel.name());
             assert!(SOURCES.iter().any(|(_, text)| text.contains(&start)), "{start}");
         }
+        assert!(SOURCES.iter().any(|(_, text)| text.contains("fb_mix(const fb_mixing mix)")));
     }
 }

@@ -2,10 +2,10 @@
 
 use super::FakeMemory;
 use forebay_core::ports::{
-    Cost, DecodeJob, DecodeSink, Decoded, Decoder, Engines, Fault, HostPixels, Pixels, RenderJob,
-    RenderReport, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stage,
+    Cost, DecodeJob, DecodeSink, Decoded, Decoder, Engines, Failed, Fault, HostPixels, Pixels,
+    RenderJob, RenderReport, RenderSink, Rendered, Renderer, Slot, SlotMemory, Stage,
 };
-use forebay_core::{ErrorKind, Format, ImageMeta, Orientation, Region, Size};
+use forebay_core::{ErrorKind, FieldSpec, Format, ImageMeta, Mix, Orientation, Region, Size};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -201,6 +201,32 @@ fn write(
     Ok(RenderReport { passes: 1, ..RenderReport::default() })
 }
 
+/// Adds to each slot's bytes those of the one before it, whatever the mix.
+fn mix(slots: &mut [Box<dyn Slot>], mixes: &[Mix]) {
+    let with = |slot: &mut dyn Slot, act: &mut dyn FnMut(&mut [u8])| match slot.memory() {
+        SlotMemory::Host(memory) => act(memory),
+        SlotMemory::Device { memory, offset, bytes } => {
+            let memory = memory.as_any().downcast_ref::<FakeMemory>();
+            memory.expect("fakes among themselves").write(offset, bytes, act);
+        }
+    };
+    for _ in mixes {
+        let mut all = Vec::new();
+        for slot in &mut *slots {
+            with(&mut **slot, &mut |memory| all.push(memory.to_vec()));
+        }
+        for (number, slot) in slots.iter_mut().enumerate() {
+            let other = &all[(number + all.len() - 1) % all.len()];
+            with(&mut **slot, &mut |memory| {
+                memory
+                    .iter_mut()
+                    .zip(other)
+                    .for_each(|(byte, more)| *byte = byte.wrapping_add(*more));
+            });
+        }
+    }
+}
+
 /// Renders in the calling thread.
 #[derive(Debug)]
 pub struct FakeRenderer;
@@ -214,6 +240,16 @@ impl Renderer for FakeRenderer {
         for job in jobs {
             render(job, &**sink);
         }
+    }
+
+    fn mix(
+        &self,
+        slots: &mut [Box<dyn Slot>],
+        _spec: &FieldSpec,
+        mixes: &[Mix],
+    ) -> Result<(), Failed> {
+        mix(slots, mixes);
+        Ok(())
     }
 }
 
@@ -247,6 +283,20 @@ impl Renderer for FailingRenderer {
         } else {
             sink.postponed(refused, reason());
         }
+    }
+
+    fn mix(
+        &self,
+        slots: &mut [Box<dyn Slot>],
+        _spec: &FieldSpec,
+        mixes: &[Mix],
+    ) -> Result<(), Failed> {
+        if self.fails {
+            let reason = "the fake device cannot mix".to_owned();
+            return Err(Failed { kind: ErrorKind::Device, reason });
+        }
+        mix(slots, mixes);
+        Ok(())
     }
 }
 
@@ -302,6 +352,16 @@ impl Renderer for BatchRenderer {
             // Fails only if the thread has panicked, which the test will notice.
             let _ = sender.send((jobs, Arc::clone(sink)));
         }
+    }
+
+    fn mix(
+        &self,
+        slots: &mut [Box<dyn Slot>],
+        _spec: &FieldSpec,
+        mixes: &[Mix],
+    ) -> Result<(), Failed> {
+        mix(slots, mixes);
+        Ok(())
     }
 }
 

@@ -16,8 +16,8 @@ use forebay_core::ports::{Fault, Stage};
 use forebay_core::recipe::{FieldPlan, Planner};
 use forebay_core::rng::EpochKey;
 use forebay_core::{
-    Axis, DType, FieldSpec, ImageMeta, ImagePlan, Layout, Pass, Record, Region, Schema, Taps,
-    Value, Write,
+    Axis, Blend, DType, FieldSpec, ImageMeta, ImagePlan, Layout, Mix, Mixing, Pass, Record, Region,
+    Schema, Taps, Value, Write,
 };
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct FakePlanner {
     specs: Vec<FieldSpec>,
+    mixes: u32,
 }
 
 impl FakePlanner {
@@ -40,6 +41,7 @@ impl FakePlanner {
         };
         let chw = vec![3, side, side];
         Self {
+            mixes: 0,
             specs: vec![
                 spec("left", DType::UInt8, chw.clone(), false, Layout::Contiguous),
                 spec("right", DType::UInt8, chw, false, Layout::ChannelsLast),
@@ -55,6 +57,12 @@ impl FakePlanner {
     pub fn on_device(mut self) -> Self {
         self.specs[..3].iter_mut().for_each(|spec| spec.on_device = true);
         self
+    }
+
+    /// Images of a batch are mixed, `mixes` times; the weights are drawn.
+    #[must_use]
+    pub fn mixing(self, mixes: u32) -> Self {
+        Self { mixes, ..self }
     }
 }
 
@@ -85,6 +93,15 @@ impl Planner for FakePlanner {
             _ => Err(Fault::new(Stage::Transform, "the fake planner refuses this sample")),
         };
         record.values.into_iter().zip(metas).map(plan).collect()
+    }
+
+    fn mixes(&self, key: EpochKey, position: u64) -> Vec<Mixing> {
+        let mut draws = key.draws(position, 1, 0);
+        let mut mixing = |_| {
+            let weight = draws.unit();
+            Mixing { mix: Mix::Blend(Blend::new(weight)), weight }
+        };
+        (0..self.mixes).map(&mut mixing).collect()
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Setup {
     pub(crate) allocator: Arc<dyn Allocator>,
     /// Images and masks lie on a fake device.
     pub(crate) on_device: bool,
+    /// How often images of a batch are mixed.
+    pub(crate) mixes: u32,
 }
 
 impl Setup {
@@ -53,7 +55,13 @@ impl Setup {
             renderer: Arc::new(FakeRenderer),
             allocator: Arc::new(Pageable::default()),
             on_device: false,
+            mixes: 0,
         }
+    }
+
+    pub(crate) fn mixing(mut self, mixes: u32) -> Self {
+        self.mixes = mixes;
+        self
     }
 
     pub(crate) fn on_device(mut self) -> Self {
@@ -119,7 +127,7 @@ impl Setup {
     pub(crate) fn open_with_source(self) -> (Pipeline, Arc<FakeSource>) {
         let source = FakeSource::new(self.len, self.image_bytes, self.bad, self.delivery);
         let source = Arc::new(source);
-        let planner = FakePlanner::new(8);
+        let planner = FakePlanner::new(8).mixing(self.mixes);
         let parts = Parts {
             source: Arc::clone(&source) as _,
             decoders: self.decoders,
@@ -152,6 +160,8 @@ pub(crate) struct Delivered {
     pub(crate) raised: Option<Failure>,
     /// By field.
     pub(crate) fields: Option<Vec<FieldBytes>>,
+    pub(crate) weights: Vec<f64>,
+    pub(crate) partners: Vec<Option<usize>>,
     pub(crate) next_position: u64,
 }
 
@@ -193,6 +203,8 @@ impl From<&Batch> for Delivered {
                 .collect(),
             raised: batch.raised().map(|bad| Failure { token: 0, ..bad.clone() }),
             fields,
+            weights: batch.mixes.iter().map(|mixing| mixing.weight).collect(),
+            partners: batch.partners.clone(),
             next_position: batch.next_position,
         }
     }
