@@ -118,7 +118,7 @@ corpus: build
 
 # How far each transform is from torchvision v2's, on a folder of photos; writes docs/transforms.md.
 parity: build
-	$(BIN)/python tests/parity.py $(DATA) --write docs/transforms.md
+	MKL_CBWR=COMPATIBLE $(BIN)/python tests/parity.py $(DATA) --write docs/transforms.md
 
 # What the pixels mean for a model, on a folder of photos; some minutes.
 logits: build

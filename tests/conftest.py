@@ -11,6 +11,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
+# torchvision's grids of turns and tilts are MKL's products, whose last bits depend on the CPU:
+# Intel's with AVX-512 make others than all the rest. MKL reads this once; child processes do, too.
+os.environ.setdefault("MKL_CBWR", "COMPATIBLE")
+
 import torch
 
 import forebay

@@ -10,6 +10,7 @@
 // |  - its colour      | color/scalar.rs, here color.h        | 8 bits after each operation   |
 // |  - its write       | write/scalar.rs                      | in the tables, by the host    |
 // | fb_levels_to_tables| color/levels.rs, here levels.h       | as there                      |
+// | fb_add_layers      | ../render/mixture.rs, here layers.h  | as there                      |
 // | fb_erase           | write/mod.rs                         | by the host                   |
 // | fb_mix             | ../mix.rs, here mix.h                | as there                      |
 //
@@ -22,6 +23,7 @@
 #include "down.h"
 #include "huffman.h"
 #include "idct.h"
+#include "layers.h"
 #include "levels.h"
 #include "mix.h"
 #include "render.h"

@@ -175,6 +175,24 @@ struct fb_levels {
   fb_u32 reserved;
 };
 
+// An image in the scratch, of 4 bytes a pixel, and what it counts.
+struct fb_layer {
+  fb_u64 image;
+  float weight;
+  fb_u32 reserved;
+};
+
+// A sum of images of one size.
+struct fb_mixture {
+  fb_u64 base;    // scratch offset of the first
+  fb_u64 out;     // and of the sum
+  fb_u64 layers;  // blob offset of fb_layer[count], which are added in order
+  fb_u32 count;
+  fb_u32 pixels;
+  float weight;  // of the first
+  fb_u32 reserved;
+};
+
 // A part of a slot that holds nothing but one value a channel.
 struct fb_erasure {
   fb_u64 address;  // of the slot
@@ -236,5 +254,6 @@ static_assert(sizeof(fb_source) == 136 && sizeof(fb_output) == 32, "mirrored");
 static_assert(sizeof(fb_color_op) == 12 && sizeof(fb_job) == 344, "mirrored");
 static_assert(sizeof(fb_gather) == 72, "mirrored");
 static_assert(sizeof(fb_levels) == 24, "mirrored");
+static_assert(sizeof(fb_layer) == 16 && sizeof(fb_mixture) == 40, "mirrored");
 
 #endif

@@ -24,6 +24,7 @@ RECIPES = {
         T.GaussianBlur((5, 3)),
     ],
     "augmented": [T.RandomResizedCrop(56), T.RandAugment(3, 15), T.AutoAugment(), T.Pad(2)],
+    "mixed": [T.RandomResizedCrop(56), T.AugMix(severity=8), T.RandomHorizontalFlip()],
     "normalized": [T.RandomResizedCrop((40, 56)), T.RandomHorizontalFlip(), NORMALIZE],
 }
 FLOATS = [torch.float16, torch.bfloat16, torch.float32]

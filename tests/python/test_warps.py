@@ -306,6 +306,65 @@ def test_every_form_of_autoaugment_is_torchvisions(load, policy):
     assert len({number for number, _ in seen}) > 15, "of 25 pairs, some of which look alike"
 
 
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize(("width", "all_ops"), [(1, True), (3, False)])
+def test_every_form_of_augmix_is_torchvisions(load, fill, interpolation, width, all_ops):
+    """With such an ``alpha`` one image counts for all: the one given, or what one chain makes."""
+    severity, alpha = 3, 1e-6
+    own = T.AugMix(severity, width, 1, alpha, all_ops, interpolation, fill)
+    got, pixels = load([own], [(41, 60)], copies=1500)
+    peer = V.AugMix(severity, width, 1, alpha, all_ops, mode(interpolation), fill)
+    forms = mixed_forms(peer, pixels[0], severity)
+    forms["image"] = framed(pixels[0])
+    seen = set()
+    for image in got:
+        equals = {name for name, form in forms.items() if torch.equal(form, image)}
+        assert equals, "none of torchvision's"
+        seen |= equals
+    assert seen == forms.keys()
+
+
+def mixed_forms(peer, image, severity):
+    """What each transform of an AugMix makes of the image, at each place."""
+    names = peer._AUGMENTATION_SPACE if peer.all_ops else peer._PARTIAL_AUGMENTATION_SPACE
+    return {
+        (*name, place): framed(form)
+        for place in range(severity)
+        for name, form in applied(peer, image, place, 10).items()
+        if name[0] in names
+    }
+
+
+def test_augmix_adds_images_up_as_torchvision_does(load):
+    got, pixels = load([T.AugMix(mixture_width=1, chain_depth=1)], [(41, 60)], copies=200)
+    base = framed(pixels[0]).double()
+    forms = mixed_forms(V.AugMix(), pixels[0], 3)
+    sums = 0
+    for image in got:
+        fits = [possible_weights(image.double(), base, form.double()) for form in forms.values()]
+        assert any(least <= most for least, most in fits), "a sum of none of torchvision's"
+        sums += bool((image != base).any())
+    assert sums > 120
+
+
+def possible_weights(image, base, form):
+    """The least and the most weight of ``form`` in a sum with ``base`` that is rounded to this.
+
+    Sums of float32 may be off by a little, and weights of both add up to 1 but for as much.
+    """
+    off = 1e-3
+    change = form - base
+    least, most = image - off - base, image + 1 + off - base
+    still = change == 0
+    if (least[still] > 0).any() or (most[still] < 0).any():
+        return 1.0, 0.0
+    bounds = torch.stack((least, most))[:, ~still] / change[~still]
+    if not bounds.numel():
+        return 0.0, 1.0
+    return max(0.0, float(bounds.amin(0).max())), min(1.0, float(bounds.amax(0).min()))
+
+
 def test_t32_nearest_makes_no_new_values(make_loader, tmp_path):
     values = torch.tensor([0, 100, 220], dtype=torch.uint8)
     drawn = torch.randint(3, (60, 80), generator=torch.Generator().manual_seed(0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .augment import AutoAugment, RandAugment, TrivialAugmentWide
+from .augment import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
 from .base import Transform
 from .color import (
     ColorJitter,
@@ -44,6 +44,7 @@ from .warp import (
 )
 
 __all__ = [
+    "AugMix",
     "AutoAugment",
     "CenterCrop",
     "ColorJitter",

@@ -139,6 +139,7 @@ pub(crate) fn copy(region: Region, channels: usize) -> ImagePlan {
         taps: Taps::Copy((0..length).collect()),
     };
     let pass = Pass {
+        mixture: None,
         gather: None,
         x: axis(region.width),
         y: axis(region.height),

@@ -18,7 +18,10 @@ use common::{
 use forebay_codec::Level;
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::ports::{HostPixels, Pixels, Stop};
-use forebay_core::{Axis, Blend, Bytes, ColorOp, ImagePlan, Layout, Reduce, Region, Size, Taps};
+use forebay_core::{
+    Axis, Blend, Bytes, ColorOp, ImagePlan, Layer, Layout, Mixture, Pass, Reduce, Region, Size,
+    Taps,
+};
 
 /// Reverses the outputs of an axis.
 fn flipped(axis: Axis) -> Axis {
@@ -274,4 +277,36 @@ fn plans_that_do_not_fit_are_faults() {
     plan.passes.clear();
     plan.passes.push(pass(copy_axis(9), copy_axis(8)));
     assert!(render(&file, &plan).is_err());
+}
+
+#[test]
+fn mixtures_add_up_what_layers_make_of_the_same_image() {
+    let size = Size { width: 41, height: 29 };
+    let same =
+        |color: Vec<ColorOp>| Pass { color, ..pass(copy_axis(size.width), copy_axis(size.height)) };
+    let mirrored = pass(flipped(copy_axis(size.width)), copy_axis(size.height));
+    let weights = [0.28_f32, 0.5, 0.22];
+    let layers = vec![
+        Layer { weight: weights[1], passes: vec![mirrored, same(vec![ColorOp::Invert])] },
+        Layer { weight: weights[2], passes: vec![same(vec![ColorOp::Posterize(2)])] },
+    ];
+    let mixture = Some(Mixture { weight: weights[0], layers });
+    let first = same(vec![ColorOp::Brightness(0.7)]);
+    let last = Pass { mixture, ..same(vec![ColorOp::Solarize(200.0)]) };
+    let region = Region::whole(size);
+    let plan = ImagePlan { passes: vec![first, last], ..copy_plan(region) };
+    let image = picture(size, 3);
+    let bytes = png(size, ::png::ColorType::Rgb, ::png::BitDepth::Eight, &image);
+    let (got, report) = render(&bytes, &plan).unwrap();
+    assert_eq!(report.passes, 5);
+    let base: Vec<u8> = image.iter().map(|&value| (f32::from(value) * 0.7) as u8).collect();
+    for (at, &got) in got.iter().enumerate() {
+        let (pixel, channel) = (at / 3, at % 3);
+        let (x, y) = (pixel % 41, pixel / 41);
+        let inverted = 255 - base[(y * 41 + 40 - x) * 3 + channel];
+        let sum = weights[0] * f32::from(base[at]) + weights[1] * f32::from(inverted);
+        let sum = (sum + weights[2] * f32::from(base[at] & 0xc0)) as u8;
+        let expected = if sum >= 200 { 255 - sum } else { sum };
+        assert_eq!(got, expected, "{x} {y} {channel}");
+    }
 }

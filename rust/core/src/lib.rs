@@ -22,7 +22,8 @@ pub use error::{ErrorKind, HasKind};
 pub use image::{DType, Format, ImageMeta, Layout, Limits, Orientation, Region, Sampling, Size};
 pub use mix::{Mix, Mixing};
 pub use plan::{
-    Axis, Blend, ColorOp, Erase, Gather, ImagePlan, Normalize, Pass, Reduce, Taps, Warp, Write,
+    Axis, Blend, ColorOp, Erase, Gather, ImagePlan, Layer, Mixture, Normalize, Pass, Reduce, Taps,
+    Warp, Write,
 };
 pub use recipe::{FieldPlan, Planner, Recipe, RecipeError, RecipeSpec};
 pub use sample::{Bytes, Field, FieldKind, FieldSpec, Record, Schema, Value};

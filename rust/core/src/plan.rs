@@ -4,7 +4,8 @@
 //! crops, flips, pads and one resize have been merged into), then point-wise colour, then either
 //! the final write or an 8-bit intermediate. A reduction over a pass's result (contrast's mean)
 //! ends the pass. What needs pixels of several rows and columns at once (a rotation, say) is done
-//! to a pass's input, by any of its pixels alone.
+//! to a pass's input, by any of its pixels alone. A mixture makes a pass's input of the result of the
+//! pass before and of what chains of passes make of that, each by itself.
 
 use crate::{DType, Layout, Region, Size};
 use std::ops::Range;
@@ -24,6 +25,16 @@ pub struct ImagePlan {
     pub erase: Vec<Erase>,
 }
 
+impl ImagePlan {
+    /// All passes, layers' among them, in the order in which they are done.
+    pub fn every_pass(&self) -> impl Iterator<Item = &Pass> {
+        self.passes.iter().flat_map(|pass| {
+            let layers = pass.mixture.iter().flat_map(|mixture| &mixture.layers);
+            layers.flat_map(|layer| &layer.passes).chain(std::iter::once(pass))
+        })
+    }
+}
+
 /// A part of the result that holds nothing but one value a channel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Erase {
@@ -36,7 +47,9 @@ pub struct Erase {
 /// One reading of the pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
-    /// What is done to the pass's input first; none in a plan's first pass.
+    /// What the pass's input is replaced by; none in a plan's first pass, nor in a layer's passes.
+    pub mixture: Option<Mixture>,
+    /// What is done to the pass's input first; none in a plan's first pass, or beside a mixture.
     pub gather: Option<Gather>,
     /// Where each output pixel's columns come from, relative to the pass's input.
     pub x: Axis,
@@ -55,6 +68,25 @@ impl Pass {
     pub fn size(&self) -> Size {
         Size { width: self.x.out_len, height: self.y.out_len }
     }
+}
+
+/// A sum of an image and of what layers make of it, in float32 one after the other and rounded
+/// towards zero: `AugMix`'s.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mixture {
+    /// Of the image itself.
+    pub weight: f32,
+    /// Added in order. Weights are not negative and add up to 1 with that of the image.
+    pub layers: Vec<Layer>,
+}
+
+/// A part of a mixture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// Of what the passes make.
+    pub weight: f32,
+    /// From the image to one of the same size; never empty.
+    pub passes: Vec<Pass>,
 }
 
 /// A new image of which each pixel is made from some pixels of another, rounded to 8 bits.

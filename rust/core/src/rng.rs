@@ -146,19 +146,18 @@ impl Draws {
         }
     }
 
-    /// `N` weights that add up to 1, with the symmetric Dirichlet distribution.
-    pub fn dirichlet<const N: usize>(&mut self, alpha: f64) -> [f64; N] {
-        let logs = [(); N].map(|()| self.log_gamma(alpha));
-        let most = logs.into_iter().fold(f64::NEG_INFINITY, f64::max);
-        let shares = logs.map(|log| (log - most).exp());
+    /// `count` weights that add up to 1, with the symmetric Dirichlet distribution.
+    pub fn dirichlet(&mut self, alpha: f64, count: usize) -> Vec<f64> {
+        let logs: Vec<f64> = (0..count).map(|_| self.log_gamma(alpha)).collect();
+        let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let shares: Vec<f64> = logs.into_iter().map(|log| (log - most).exp()).collect();
         let sum: f64 = shares.iter().sum();
-        shares.map(|share| share / sum)
+        shares.into_iter().map(|share| share / sum).collect()
     }
 
     /// With the beta distribution of both shapes `alpha`.
     pub fn beta(&mut self, alpha: f64) -> f64 {
-        let [weight, _] = self.dirichlet(alpha);
-        weight
+        self.dirichlet(alpha, 2)[0]
     }
 }
 
@@ -246,7 +245,7 @@ mod tests {
     #[test]
     fn shares_add_up_and_have_their_distribution() {
         let key = EpochKey::new(11, 1);
-        let all = (0..100_000).map(|position| key.draws(position, 0, 0).dirichlet::<3>(1.0));
+        let all = (0..100_000).map(|position| key.draws(position, 0, 0).dirichlet(1.0, 3));
         let firsts = all.map(|shares| {
             assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
             shares[0]

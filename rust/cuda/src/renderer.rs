@@ -368,7 +368,7 @@ impl Renderer for CudaRenderer {
             Err(error) => return sink.failed(error.kind(), error.to_string()),
         };
         let rendered = |(job, outcome): (RenderJob, Outcome)| {
-            let passes = u32::try_from(job.plan.passes.len()).unwrap_or(u32::MAX);
+            let passes = u32::try_from(job.plan.every_pass().count()).unwrap_or(u32::MAX);
             let report = RenderReport { passes, ..RenderReport::default() };
             Rendered { token: job.token, slot: job.slot, outcome: outcome.map(|()| report) }
         };

@@ -18,6 +18,7 @@ FB_HOST(inverse_dct_all)
 FB_HOST(resample_across)
 FB_HOST(resample_down)
 FB_HOST(levels_to_tables)
+FB_HOST(add_layers)
 FB_HOST(erase)
 
 void fb_host_mix(const fb_u8* parameter, fb_u32 tiles) {

@@ -28,6 +28,7 @@ kernels!(
     fb_host_resample_across,
     fb_host_resample_down,
     fb_host_levels_to_tables,
+    fb_host_add_layers,
     fb_host_erase,
     fb_threads_huffman_guess,
     fb_threads_huffman_settle,
@@ -131,6 +132,7 @@ fn in_turn(kernel: Kernel) -> Function {
         Kernel::ResampleAcross => fb_host_resample_across,
         Kernel::ResampleDown => fb_host_resample_down,
         Kernel::Levels => fb_host_levels_to_tables,
+        Kernel::Layers => fb_host_add_layers,
         Kernel::Erase => fb_host_erase,
     }
 }

@@ -62,6 +62,7 @@ void wait_for_all() {
 #define fb_resample_across fb_other_resample_across
 #define fb_resample_down fb_other_resample_down
 #define fb_levels_to_tables fb_other_levels_to_tables
+#define fb_add_layers fb_other_add_layers
 #define fb_erase fb_other_erase
 #define fb_mix fb_other_mix
 #include "render.cu"

@@ -77,6 +77,10 @@ fn gather() -> impl Strategy<Value = String> {
         r#"{"name": "RandAugment", "num_ops": 3, "magnitude": 20, "num_magnitude_bins": 31, @}"#,
         r#"{"name": "TrivialAugmentWide", "num_magnitude_bins": 31, @}"#,
         r#"{"name": "AutoAugment", "policy": "svhn", @}"#,
+        r#"{"name": "AugMix", "severity": 10, "mixture_width": 3, "chain_depth": null,
+            "alpha": 1, "all_ops": true, @}"#,
+        r#"{"name": "AugMix", "severity": 3, "mixture_width": 1, "chain_depth": 5,
+            "alpha": 0.5, "all_ops": false, @}"#,
     ]);
     (step, sampling).prop_map(|(step, sampling)| step.replace('@', &sampling))
 }

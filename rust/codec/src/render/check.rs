@@ -1,7 +1,7 @@
 //! What the executor relies on, checked once per image instead of per pixel.
 
 use crate::Error;
-use forebay_core::{Axis, ImageMeta, ImagePlan, Taps};
+use forebay_core::{Axis, ImageMeta, ImagePlan, Pass, Size, Taps};
 
 /// Refuses plans that do not fit the image, themselves or the slot.
 pub(super) fn plan(plan: &ImagePlan, meta: &ImageMeta, slot_bytes: usize) -> Result<(), Error> {
@@ -19,16 +19,22 @@ pub(super) fn plan(plan: &ImagePlan, meta: &ImageMeta, slot_bytes: usize) -> Res
     if plan.transpose {
         input = input.transposed();
     }
-    for (place, pass) in plan.passes.iter().enumerate() {
-        if let Some(gather) = &pass.gather {
-            if place == 0 {
-                return Err(Error::internal("a first pass that needs a whole image"));
+    let first = plan.passes.first();
+    if first.is_some_and(|pass| pass.gather.is_some() || pass.mixture.is_some()) {
+        return Err(Error::internal("a first pass that needs a whole image"));
+    }
+    for pass in &plan.passes {
+        for layer in pass.mixture.iter().flat_map(|mixture| &mixture.layers) {
+            if layer.passes.is_empty() || layer.passes.iter().any(|pass| pass.mixture.is_some()) {
+                return Err(Error::internal("a layer without a pass of its own, or in a layer"));
             }
-            input = gather.size(input);
+            let made =
+                layer.passes.iter().try_fold(input, |input, each| self::pass(each, input))?;
+            if made != input {
+                return Err(Error::internal(format!("a layer of {made} in an image of {input}")));
+            }
         }
-        axis(&pass.x, input.width)?;
-        axis(&pass.y, input.height)?;
-        input = pass.size();
+        input = self::pass(pass, input)?;
     }
     if let Some(erase) = plan.erase.iter().find(|erase| !erase.region.fits(last.size())) {
         let (region, size) = (erase.region, last.size());
@@ -40,6 +46,16 @@ pub(super) fn plan(plan: &ImagePlan, meta: &ImageMeta, slot_bytes: usize) -> Res
         return Err(Error::internal(format!("a slot of {slot_bytes} bytes, need {need}")));
     }
     Ok(())
+}
+
+/// Size of a pass's result.
+fn pass(pass: &Pass, mut input: Size) -> Result<Size, Error> {
+    if let Some(gather) = &pass.gather {
+        input = gather.size(input);
+    }
+    axis(&pass.x, input.width)?;
+    axis(&pass.y, input.height)?;
+    Ok(pass.size())
 }
 
 fn axis(axis: &Axis, input: u32) -> Result<(), Error> {

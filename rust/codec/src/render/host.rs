@@ -82,8 +82,18 @@ impl<'a> Host<'a> {
 
     /// All pixels of an image that is its own region.
     pub(super) fn all<const C: usize>(&self) -> Whole<'_> {
+        Whole::new::<C>(self.pixels::<C>(), self.size)
+    }
+
+    /// The same as bytes.
+    pub(super) fn pixels<const C: usize>(&self) -> &[u8] {
         let bytes = self.size.width as usize * self.size.height as usize * C;
-        Whole::new::<C>(&self.pixels[self.offset..self.offset + bytes], self.size)
+        &self.pixels[self.offset..self.offset + bytes]
+    }
+
+    /// The same image, from its first row on.
+    pub(super) fn again(&self) -> Host<'_> {
+        Host { pixels: Cow::Borrowed(&self.pixels), next: 0, ..*self }
     }
 
     /// The memory, if it is its own.

@@ -8,6 +8,7 @@ mod check;
 mod fast;
 mod gather;
 mod host;
+mod mixture;
 mod pass;
 mod planar;
 mod scratch;
@@ -182,56 +183,117 @@ impl Work<'_> {
         report: &mut RenderReport,
     ) -> Result<(), Error> {
         let (last, before) = self.plan.passes.split_last().expect("plans were checked");
-        let mut reduced = Reduced::default();
-        let mut previous: Option<Host<'_>> = None;
         // Fresh pages for every image took a sixth of the time of a recipe with two passes.
-        let mut spare = std::mem::take(&mut buffers.spare);
-        let mut input = size;
-        for pass in before {
-            let output = pass.size();
-            let line = output.width as usize * C;
-            let bytes = line * output.height as usize;
-            let mut pixels = spare.pop().unwrap_or_default();
-            if pixels.len() < bytes {
-                pixels = Error::filled(0, bytes, "a pass")?;
-            }
-            let program = Program::new(&pass.color, &reduced);
-            let from = previous.as_mut();
-            self.pass::<C>(rows, from, input, pass, &program, buffers, &mut |y, row| {
-                pixels[y * line..(y + 1) * line].copy_from_slice(row);
-            })?;
-            report.passes += 1;
-            report.intermediate_bytes += bytes as u64;
-            match pass.reduce.filter(|_| C == 3) {
-                Some(Reduce::GrayMean) => {
-                    let sum = color::gray_sum(self.level, &pixels[..bytes]);
-                    reduced.gray_mean = mean(sum, output.pixels());
-                }
-                Some(Reduce::Histogram) => reduced.count(&pixels[..bytes]),
-                None => {}
-            }
-            spare.extend(previous.take().and_then(Host::into_pixels));
-            previous = Some(Host::whole::<C>(pixels, output));
-            input = output;
-        }
+        let spare = std::mem::take(&mut buffers.spare);
+        let mut memory = Memory { buffers, spare, report };
+        let Made { host, size: input, reduced } =
+            self.chain::<C>(rows, None, size, before, &mut memory)?;
+        let mut host = self.entered::<C>(last, host, &mut memory)?;
         let program = Program::new(&last.color, &reduced);
         let (output, level) = (last.size(), self.level);
         let writer = writers.get(&self.plan.write)?;
-        let from = previous.as_mut();
-        self.pass::<C>(rows, from, input, last, &program, buffers, &mut |y, row| {
+        let from = host.as_mut();
+        self.pass::<C>(rows, from, input, last, &program, memory.buffers, &mut |y, row| {
             writer.row(level, y, output, row, slot);
         })?;
         for erase in &self.plan.erase {
             writer.erase(erase, output, slot);
         }
-        report.passes += 1;
-        spare.extend(previous.and_then(Host::into_pixels));
-        buffers.spare = spare;
+        memory.report.passes += 1;
+        memory.spare.extend(host.and_then(Host::into_pixels));
+        memory.buffers.spare = memory.spare;
         Ok(())
     }
 }
 
+/// What passes use and count.
+struct Memory<'a> {
+    buffers: &'a mut PassBuffers,
+    spare: Vec<Vec<u8>>,
+    report: &'a mut RenderReport,
+}
+
+impl Memory<'_> {
+    /// Room for an image.
+    fn take(&mut self, bytes: usize) -> Result<Vec<u8>, Error> {
+        self.report.intermediate_bytes += bytes as u64;
+        let pixels = self.spare.pop().unwrap_or_default();
+        if pixels.len() < bytes { Error::filled(0, bytes, "a pass") } else { Ok(pixels) }
+    }
+}
+
+/// What some passes left; no image if there were none, and they began with rows.
+struct Made<'a> {
+    host: Option<Host<'a>>,
+    size: Size,
+    reduced: Reduced,
+}
+
 impl Work<'_> {
+    /// Runs passes of which each leaves an image; the first one reads `from`, or `rows` if there is
+    /// none, of `size`.
+    fn chain<'a, const C: usize>(
+        &self,
+        rows: &mut dyn Rows,
+        from: Option<Host<'a>>,
+        size: Size,
+        passes: &[Pass],
+        memory: &mut Memory<'_>,
+    ) -> Result<Made<'a>, Error> {
+        let mut made = Made { host: from, size, reduced: Reduced::default() };
+        for pass in passes {
+            let mut host = self.entered::<C>(pass, made.host, memory)?;
+            let output = pass.size();
+            let line = output.width as usize * C;
+            let bytes = line * output.height as usize;
+            let mut pixels = memory.take(bytes)?;
+            let program = Program::new(&pass.color, &made.reduced);
+            let (from, buffers) = (host.as_mut(), &mut *memory.buffers);
+            self.pass::<C>(rows, from, made.size, pass, &program, buffers, &mut |y, row| {
+                pixels[y * line..(y + 1) * line].copy_from_slice(row);
+            })?;
+            memory.report.passes += 1;
+            match pass.reduce.filter(|_| C == 3) {
+                Some(Reduce::GrayMean) => {
+                    let sum = color::gray_sum(self.level, &pixels[..bytes]);
+                    made.reduced.gray_mean = mean(sum, output.pixels());
+                }
+                Some(Reduce::Histogram) => made.reduced.count(&pixels[..bytes]),
+                None => {}
+            }
+            memory.spare.extend(host.and_then(Host::into_pixels));
+            made.host = Some(Host::whole::<C>(pixels, output));
+            made.size = output;
+        }
+        Ok(made)
+    }
+
+    /// A pass's input, once what is mixed of it is mixed.
+    fn entered<'a, const C: usize>(
+        &self,
+        pass: &Pass,
+        host: Option<Host<'a>>,
+        memory: &mut Memory<'_>,
+    ) -> Result<Option<Host<'a>>, Error> {
+        let (Some(mixture), Some(base)) = (&pass.mixture, &host) else { return Ok(host) };
+        let size = base.size();
+        let bytes = size.width as usize * size.height as usize * C;
+        let mut layers = Vec::with_capacity(mixture.layers.len());
+        for layer in &mixture.layers {
+            let from = Some(base.again());
+            let made = self.chain::<C>(&mut base.again(), from, size, &layer.passes, memory)?;
+            layers.extend(made.host.map(|host| (layer.weight, host)));
+        }
+        let mut pixels = memory.take(bytes)?;
+        let all: Vec<_> =
+            layers.iter().map(|(weight, host)| (*weight, host.pixels::<C>())).collect();
+        let base = (mixture.weight, base.pixels::<C>());
+        mixture::add_up(base, &all, &mut pixels[..bytes]);
+        memory.spare.extend(layers.into_iter().filter_map(|(_, host)| host.into_pixels()));
+        memory.spare.extend(host.and_then(Host::into_pixels));
+        Ok(Some(Host::whole::<C>(pixels, size)))
+    }
+
     /// Runs one pass on the result of the one before, or on the first one's rows.
     #[allow(clippy::too_many_arguments, reason = "what a pass reads, what it does, where to")]
     fn pass<const C: usize>(

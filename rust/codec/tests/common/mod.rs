@@ -203,7 +203,7 @@ pub fn copy_axis(len: u32) -> Axis {
 }
 
 pub fn pass(x: Axis, y: Axis) -> Pass {
-    Pass { gather: None, x, y, fill: [0; 3], color: vec![], reduce: None }
+    Pass { mixture: None, gather: None, x, y, fill: [0; 3], color: vec![], reduce: None }
 }
 
 pub fn raw_write(layout: Layout) -> Write {

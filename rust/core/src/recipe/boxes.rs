@@ -51,6 +51,7 @@ pub(super) fn apply(mut boxes: Vec<[f32; 4]>, steps: &[Step], mut size: Size) ->
             Step::Color(_)
             | Step::Gather(Gather::Sharpen { .. })
             | Step::Blur { .. }
+            | Step::Mix { .. }
             | Step::Erase { .. } => {}
         }
         size = step.size(size);

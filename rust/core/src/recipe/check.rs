@@ -364,6 +364,16 @@ fn check_warps(transform: &Transform) -> Result<(), String> {
             }
             check_sampling(*interpolation)
         }
+        Transform::AugMix {
+            severity, mixture_width, chain_depth, alpha, interpolation, ..
+        } => {
+            check_range("severity", [f64::from(*severity); 2], 1.0, 10.0)?;
+            check_range("mixture_width", [f64::from(*mixture_width); 2], 0.0, MAX_LAYERS.into())?;
+            let depth = chain_depth.map_or(1, |depth| depth);
+            check_range("chain_depth", [f64::from(depth); 2], 1.0, MAX_OPS.into())?;
+            check_range("alpha", [*alpha; 2], f64::MIN_POSITIVE, 1e6)?;
+            check_sampling(*interpolation)
+        }
         Transform::TrivialAugmentWide { num_magnitude_bins, interpolation, .. } => {
             check_bins(*num_magnitude_bins)?;
             check_sampling(*interpolation)
@@ -374,6 +384,8 @@ fn check_warps(transform: &Transform) -> Result<(), String> {
 
 /// Largest kernel of a blur, whose weights have 16 bits.
 const MAX_KERNEL: u32 = 255;
+/// Most chains of `AugMix`.
+const MAX_LAYERS: u32 = 16;
 /// Most transforms that one transform may draw.
 const MAX_OPS: u32 = 64;
 

@@ -6,7 +6,10 @@
 
 use super::line::Line;
 use super::resolve::{Step, Units};
-use crate::{ColorOp, Erase, Gather, ImagePlan, Orientation, Pass, Reduce, Region, Size, Write};
+use crate::{
+    Axis, ColorOp, Erase, Gather, ImagePlan, Layer, Mixture, Orientation, Pass, Reduce, Region,
+    Size, Taps, Write,
+};
 
 /// The plan that applies `steps` to an image stored with `size`.
 pub(super) fn fuse(
@@ -23,11 +26,26 @@ pub(super) fn fuse(
     builder.finish(size, write)
 }
 
+/// Passes from an image of `size` that is there as a whole.
+fn layer(steps: &[Step], size: Size, write: &Write) -> Vec<Pass> {
+    let mut builder = Builder::new(size, Orientation::default());
+    for step in steps {
+        builder.apply(step, write);
+    }
+    builder.close(None);
+    // What was closed for a gather alone.
+    if builder.passes.len() > 1 && builder.passes[0].is_identity(size) {
+        builder.passes.remove(0);
+    }
+    builder.passes
+}
+
 struct Builder {
     passes: Vec<Pass>,
     region: Region,
     orientation: Orientation,
     /// Of the pending pass.
+    mixture: Option<Mixture>,
     gather: Option<Gather>,
     x: Line,
     y: Line,
@@ -42,6 +60,7 @@ impl Builder {
             passes: Vec::with_capacity(1),
             region: Region::whole(upright),
             orientation,
+            mixture: None,
             gather: None,
             x: Line::new(upright.width),
             y: Line::new(upright.height),
@@ -96,6 +115,15 @@ impl Builder {
                 let size = gather.size(Size { width: self.x.len(), height: self.y.len() });
                 (self.x, self.y) = (Line::new(size.width), Line::new(size.height));
             }
+            Step::Mix { weight, ref layers } => {
+                self.close(None);
+                let size = Size { width: self.x.len(), height: self.y.len() };
+                let layers = layers.iter().map(|(weight, steps)| Layer {
+                    weight: *weight,
+                    passes: layer(steps, size, write),
+                });
+                self.mixture = Some(Mixture { weight, layers: layers.collect() });
+            }
             Step::Blur { kernel: [across, down], sigma } => {
                 let joins = self.color.is_empty() && self.x.can_scale() && self.y.can_scale();
                 if !joins {
@@ -146,8 +174,8 @@ impl Builder {
         }
         let size = Size { width: x.out_len, height: y.out_len };
         let color = std::mem::take(&mut self.color);
-        let gather = self.gather.take();
-        self.passes.push(Pass { gather, x, y, fill: self.fill, color, reduce });
+        let (mixture, gather) = (self.mixture.take(), self.gather.take());
+        self.passes.push(Pass { mixture, gather, x, y, fill: self.fill, color, reduce });
         (self.x, self.y) = (Line::new(size.width), Line::new(size.height));
     }
 
@@ -162,5 +190,21 @@ impl Builder {
         };
         debug_assert!(region.fits(size), "{region:?} must lie inside the image of {size}");
         ImagePlan { region, transpose, passes: self.passes, write, erase: self.erase }
+    }
+}
+
+impl Pass {
+    /// Whether it leaves an image of `size` as it is, and nobody wants to know anything of it.
+    fn is_identity(&self, size: Size) -> bool {
+        let keeps = |axis: &Axis, len: u32| {
+            axis.out_len == len
+                && matches!(&axis.taps, Taps::Copy(from) if from.iter().copied().eq(0..len))
+        };
+        self.mixture.is_none()
+            && self.gather.is_none()
+            && self.reduce.is_none()
+            && self.color.is_empty()
+            && keeps(&self.x, size.width)
+            && keeps(&self.y, size.height)
     }
 }

@@ -178,20 +178,21 @@ const MASK_WRITE: Write = Write {
 
 /// Geometry of a mask: class numbers must not mix, so every resize takes the nearest pixel.
 fn mask_steps(steps: &[Step]) -> Vec<Step> {
-    let keep = |step: &Step| match *step {
+    let keep = |step: &Step| match step {
         Step::Color(_)
         | Step::Blur { .. }
         | Step::Gather(Gather::Sharpen { .. })
+        | Step::Mix { .. }
         | Step::Erase { .. } => None,
         Step::Gather(Gather::Warp(warp)) => {
-            Some(Step::Gather(Gather::Warp(Warp { bilinear: false, ..warp })))
+            Some(Step::Gather(Gather::Warp(Warp { bilinear: false, ..*warp })))
         }
         Step::Resize { size, .. } => Some(Step::Resize {
-            size,
+            size: *size,
             interpolation: crate::coeffs::Interpolation::Nearest,
             antialias: false,
         }),
-        Step::Crop { .. } | Step::Pad { .. } | Step::FlipX | Step::FlipY => Some(*step),
+        Step::Crop { .. } | Step::Pad { .. } | Step::FlipX | Step::FlipY => Some(step.clone()),
     };
     steps.iter().filter_map(keep).collect()
 }

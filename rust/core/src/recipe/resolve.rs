@@ -18,7 +18,7 @@ use crate::{ColorOp, DType, Gather, Region, Size};
 use geometry::{centered, erased, pad, random_crop, random_resized_crop};
 
 /// What happens to the canvas, in numbers.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
     /// The canvas becomes the given rectangle of itself; what lies outside is `fill`.
     Crop { x: i64, y: i64, size: Size, fill: [u8; 3] },
@@ -36,6 +36,9 @@ pub(crate) enum Step {
     Gather(Gather),
     /// A Gaussian of so many pixels across and down, mirrored at the border.
     Blur { kernel: [u32; 2], sigma: f64 },
+    /// The canvas is mixed with what lists of steps make of it, each by itself: its own weight, and
+    /// theirs.
+    Mix { weight: f32, layers: Vec<(f32, Vec<Step>)> },
     /// A part of the canvas gets one value a channel.
     Erase { region: Region, value: [f32; 3], units: Units },
 }
@@ -74,9 +77,12 @@ impl Step {
                 Size { width: width + left + right, height: height + top + bottom }
             }
             Self::Gather(gather) => gather.size(before),
-            Self::FlipX | Self::FlipY | Self::Color(_) | Self::Blur { .. } | Self::Erase { .. } => {
-                before
-            }
+            Self::FlipX
+            | Self::FlipY
+            | Self::Color(_)
+            | Self::Blur { .. }
+            | Self::Mix { .. }
+            | Self::Erase { .. } => before,
         }
     }
 }
@@ -194,7 +200,8 @@ fn resolve_one(
         | Transform::GaussianBlur { .. } => warp::resolve(transform, size, draws, steps)?,
         Transform::AutoAugment { .. }
         | Transform::RandAugment { .. }
-        | Transform::TrivialAugmentWide { .. } => augment::resolve(transform, size, draws, steps)?,
+        | Transform::TrivialAugmentWide { .. }
+        | Transform::AugMix { .. } => augment::resolve(transform, size, draws, steps)?,
         Transform::RandomApply { transforms, p } => {
             if draws.bernoulli(*p) {
                 resolve_list(transforms, size, units, draws, steps)?;

@@ -136,6 +136,16 @@ pub enum Transform {
         interpolation: Interpolation,
         fill: Option<[u8; 3]>,
     },
+    AugMix {
+        severity: u32,
+        mixture_width: u32,
+        /// `None` for one to three, drawn.
+        chain_depth: Option<u32>,
+        alpha: f64,
+        all_ops: bool,
+        interpolation: Interpolation,
+        fill: Option<[u8; 3]>,
+    },
     ColorJitter {
         #[serde(default)]
         brightness: Option<[f64; 2]>,
@@ -249,6 +259,7 @@ impl Transform {
             Self::AutoAugment { .. } => "AutoAugment",
             Self::RandAugment { .. } => "RandAugment",
             Self::TrivialAugmentWide { .. } => "TrivialAugmentWide",
+            Self::AugMix { .. } => "AugMix",
             Self::ColorJitter { .. } => "ColorJitter",
             Self::Grayscale => "Grayscale",
             Self::RandomGrayscale { .. } => "RandomGrayscale",

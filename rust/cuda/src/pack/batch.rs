@@ -1,15 +1,15 @@
 //! Items become jobs, jobs become launches.
 
+use super::areas::Areas;
 use super::axis::{self, Axes};
 use super::blob::{Blob, Scratch};
 use super::blocks::{self, Blocks};
-use super::descriptor::{self, BLOCK, NO_SUM, color_kind, gather_kind, layout, levels_kind};
+use super::descriptor::{self, BLOCK, NO_SUM, levels_kind};
 use super::source::intermediate;
-use super::write::{self, Tables};
+use super::steps::{color_op, describe, erasure, layout_of};
+use super::write::Tables;
 use super::{Kernel, Launch, Packed, RenderItem};
-use forebay_core::{
-    Blend, ColorOp, Erase, Gather, ImagePlan, Layout, Pass, Reduce, Region, Size, Taps, Warp, Write,
-};
+use forebay_core::{ColorOp, ImagePlan, Mixture, Pass, Reduce, Size, Taps};
 
 /// Jobs of one launch: CUDA's limit for a grid's second dimension.
 pub(super) const MAX_JOBS: usize = 65_535;
@@ -22,8 +22,8 @@ pub(super) struct Batch<'a> {
     cleared_bytes: u64,
     tables: Tables,
     axes: Axes<'a>,
-    /// All images' first passes, then all second ones, and so on.
-    passes: Vec<Jobs>,
+    /// All images' first passes, then all second ones, and so on; layers' passes are such, too.
+    turns: Vec<Jobs>,
     /// Those before all passes.
     launches: Vec<Launch>,
     /// By turn: those of one image follow each other.
@@ -54,6 +54,20 @@ impl Sum {
     const NONE: Self = Self { offset: NO_SUM, pixels: 1 };
 }
 
+/// What passes have left so far.
+struct Chain {
+    source: descriptor::Source,
+    input: Size,
+    mean: Sum,
+    counted: u64,
+}
+
+impl Chain {
+    fn new(source: descriptor::Source, input: Size) -> Self {
+        Self { source, input, mean: Sum::NONE, counted: NO_SUM }
+    }
+}
+
 /// What a pass shares with those before and behind it.
 struct Links {
     source: descriptor::Source,
@@ -69,7 +83,7 @@ struct Links {
 impl<'a> Batch<'a> {
     /// Takes what `items` may need of the part of the scratch that is cleared.
     pub(super) fn new(items: &[RenderItem<'_>]) -> Self {
-        let passes = || items.iter().flat_map(|item| &item.plan.passes);
+        let passes = || items.iter().flat_map(|item| item.plan.every_pass());
         let count = |reduce| passes().filter(|pass| pass.reduce == Some(reduce)).count();
         let scratch = Scratch::new(count(Reduce::GrayMean), count(Reduce::Histogram));
         Self {
@@ -78,7 +92,7 @@ impl<'a> Batch<'a> {
             blob: Blob::default(),
             tables: Tables::default(),
             axes: Axes::default(),
-            passes: Vec::new(),
+            turns: Vec::new(),
             launches: Vec::new(),
             erasures: Vec::new(),
         }
@@ -93,40 +107,17 @@ impl<'a> Batch<'a> {
     pub(super) fn add(&mut self, item: &RenderItem<'a>) {
         let plan = item.plan;
         let areas = Areas::new(plan, &mut self.scratch);
-        let mut source = item.source.describe(plan);
-        let mut mean = Sum::NONE;
-        let mut counted = NO_SUM;
         // None but a first pass has no pass before it, and that has no gather.
-        let mut input = Size { width: 0, height: 0 };
+        let mut chain = Chain::new(item.source.describe(plan), Size { width: 0, height: 0 });
+        let mut turn = 0;
         for (place, pass) in plan.passes.iter().enumerate() {
+            if let Some(mixture) = &pass.mixture {
+                chain.source = self.mix(plan, mixture, &chain, &areas, &mut turn);
+            }
             let is_last = place + 1 == plan.passes.len();
             let output = if is_last { self.slot(item) } else { areas.output(place) };
-            let sum = if is_last { Sum::NONE } else { self.sum(plan, pass) };
-            let across = areas.across;
-            let histogram = if is_last { NO_SUM } else { self.histogram(plan, pass) };
-            let levels = self.levels(pass, counted);
-            let tables = levels.map_or(NO_SUM, |levels| levels.tables);
-            let gather = match &pass.gather {
-                Some(gather) => self.blob.append(&[describe(gather, input)]),
-                None => NO_SUM,
-            };
-            let links = Links { source, gather, across, output, mean, sum, histogram, tables };
-            let job = self.job(plan, pass, &links);
-            if self.passes.len() == place {
-                self.passes.push(Jobs::default());
-            }
-            let jobs = &mut self.passes[place];
-            jobs.levels.extend(levels);
-            let jobs = if is_across(pass) { &mut jobs.across } else { &mut jobs.down_only };
-            jobs.push(job);
-            source = intermediate(output.address, pass.x.out_len);
-            input = pass.size();
-            if sum.offset != NO_SUM {
-                mean = sum;
-            }
-            if histogram != NO_SUM {
-                counted = histogram;
-            }
+            self.pass(plan, pass, &mut chain, areas.across, output, turn);
+            turn += 1;
         }
         for (turn, erase) in plan.erase.iter().enumerate() {
             if self.erasures.len() == turn {
@@ -134,6 +125,82 @@ impl<'a> Batch<'a> {
             }
             self.erasures[turn].push(erasure(item, erase));
         }
+    }
+
+    /// Appends layers and their sum, which is there in the last turn.
+    fn mix(
+        &mut self,
+        plan: &ImagePlan,
+        mixture: &'a Mixture,
+        base: &Chain,
+        areas: &Areas,
+        turn: &mut usize,
+    ) -> descriptor::Source {
+        let mut layers = Vec::with_capacity(mixture.layers.len());
+        for (number, layer) in mixture.layers.iter().enumerate() {
+            let mut chain = Chain::new(base.source, base.input);
+            for (place, pass) in layer.passes.iter().enumerate() {
+                let is_last = place + 1 == layer.passes.len();
+                let output = areas.in_layer(number, place, is_last);
+                self.pass(plan, pass, &mut chain, areas.across, output, *turn);
+                *turn += 1;
+            }
+            let image = chain.source.planes[0].address;
+            layers.push(descriptor::Layer { image, weight: layer.weight, reserved: 0 });
+        }
+        let sum = descriptor::Mixture {
+            base: base.source.planes[0].address,
+            out: areas.mixed,
+            layers: self.blob.append(&layers),
+            count: u32::try_from(layers.len()).expect("a recipe has fewer"),
+            pixels: u32::try_from(base.input.pixels()).expect("checked"),
+            weight: mixture.weight,
+            reserved: 0,
+        };
+        self.turn(*turn).mixtures.push(sum);
+        intermediate(areas.mixed, base.input.width)
+    }
+
+    /// Appends a pass.
+    fn pass(
+        &mut self,
+        plan: &ImagePlan,
+        pass: &'a Pass,
+        chain: &mut Chain,
+        across: u64,
+        output: descriptor::Output,
+        turn: usize,
+    ) {
+        let (sum, histogram) = (self.sum(plan, pass), self.histogram(plan, pass));
+        let levels = self.levels(pass, chain.counted);
+        let tables = levels.map_or(NO_SUM, |levels| levels.tables);
+        let gather = match &pass.gather {
+            Some(gather) => self.blob.append(&[describe(gather, chain.input)]),
+            None => NO_SUM,
+        };
+        let (source, mean) = (chain.source, chain.mean);
+        let links = Links { source, gather, across, output, mean, sum, histogram, tables };
+        let job = self.job(plan, pass, &links);
+        let jobs = self.turn(turn);
+        jobs.levels.extend(levels);
+        let jobs = if is_across(pass) { &mut jobs.across } else { &mut jobs.down_only };
+        jobs.push(job);
+        chain.source = intermediate(output.address, pass.x.out_len);
+        chain.input = pass.size();
+        if sum.offset != NO_SUM {
+            chain.mean = sum;
+        }
+        if histogram != NO_SUM {
+            chain.counted = histogram;
+        }
+    }
+
+    /// The jobs of a turn.
+    fn turn(&mut self, turn: usize) -> &mut Jobs {
+        while self.turns.len() <= turn {
+            self.turns.push(Jobs::default());
+        }
+        &mut self.turns[turn]
     }
 
     fn job(&mut self, plan: &ImagePlan, pass: &'a Pass, links: &Links) -> descriptor::Job {
@@ -212,7 +279,7 @@ impl<'a> Batch<'a> {
     /// Ends the batch.
     pub(super) fn finish(mut self) -> Packed {
         let mut launches = self.launches;
-        for jobs in self.passes {
+        for jobs in self.turns {
             jobs.launch(&mut self.blob, &mut launches);
         }
         for chunk in self.erasures.iter().flat_map(|erasures| erasures.chunks(MAX_JOBS)) {
@@ -241,6 +308,7 @@ impl<'a> Batch<'a> {
 #[derive(Debug, Default)]
 struct Jobs {
     /// What they need first.
+    mixtures: Vec<descriptor::Mixture>,
     levels: Vec<descriptor::Levels>,
     across: Vec<descriptor::Job>,
     down_only: Vec<descriptor::Job>,
@@ -249,6 +317,15 @@ struct Jobs {
 impl Jobs {
     /// Jobs with an across kernel come first, so that both launches name adjacent jobs.
     fn launch(mut self, blob: &mut Blob, launches: &mut Vec<Launch>) {
+        for chunk in self.mixtures.chunks(MAX_JOBS) {
+            let pixels = chunk.iter().map(|mixture| mixture.pixels).max().unwrap_or(0);
+            launches.push(Launch {
+                kernel: Kernel::Layers,
+                jobs_offset: blob.append(chunk),
+                jobs: u32::try_from(chunk.len()).expect("at most MAX_JOBS"),
+                tiles: pixels.div_ceil(BLOCK),
+            });
+        }
         for chunk in self.levels.chunks(MAX_JOBS) {
             launches.push(Launch {
                 kernel: Kernel::Levels,
@@ -293,122 +370,11 @@ fn down_tiles(columns: u32, rows: u32) -> u32 {
     (columns.div_ceil(SEGMENT) * rows).div_ceil(BLOCK / WARP)
 }
 
-/// Memory of one image. Passes run one after the other, so each shares it with the one but last
-/// before it.
-#[derive(Debug)]
-struct Areas {
-    across: u64,
-    intermediates: [u64; 2],
-}
-
-impl Areas {
-    fn new(plan: &ImagePlan, scratch: &mut Scratch) -> Self {
-        let (_, before) = plan.passes.split_last().expect("checked");
-        let across = plan.passes.iter().filter(|pass| is_across(pass)).map(|pass| {
-            let rows = pass.y.extent().unwrap_or_default();
-            u64::from(pass.x.content_len()) * u64::from(rows.end - rows.start)
-        });
-        let most = |parity| {
-            let turns = before.iter().skip(parity).step_by(2);
-            turns.map(|pass| pass.size().pixels()).max().unwrap_or(0)
-        };
-        Self {
-            across: scratch.area(across.max().unwrap_or(0)),
-            intermediates: [most(0), most(1)].map(|pixels| scratch.area(pixels)),
-        }
-    }
-
-    /// Where the pass at `place`, not the last, leaves its pixels.
-    fn output(&self, place: usize) -> descriptor::Output {
-        descriptor::Output { address: self.intermediates[place % 2], ..Default::default() }
-    }
-}
-
-/// Takes an image's memory from the scratch, but for its sums.
-pub(super) fn reserve(plan: &ImagePlan, scratch: &mut Scratch) {
-    Areas::new(plan, scratch);
-}
-
 /// Whether a pass needs the across kernel.
-fn is_across(pass: &Pass) -> bool {
+pub(super) fn is_across(pass: &Pass) -> bool {
     matches!(pass.x.taps, Taps::Weighted(_)) && pass.x.content_len() > 0 && pass.y.content_len() > 0
 }
 
 fn pixels(pass: &Pass) -> u32 {
     pass.x.out_len * pass.y.out_len
-}
-
-fn layout_of(write: &Write) -> u32 {
-    match write.layout {
-        Layout::Contiguous => layout::CONTIGUOUS,
-        Layout::ChannelsLast => layout::CHANNELS_LAST,
-    }
-}
-
-/// What a pass makes of an input of a size first.
-fn describe(gather: &Gather, input: Size) -> descriptor::Gather {
-    let described =
-        descriptor::Gather { width: input.width, height: input.height, ..Default::default() };
-    match *gather {
-        Gather::Sharpen { blur } => {
-            descriptor::Gather { kind: gather_kind::SHARPEN, blur, ..described }
-        }
-        Gather::Warp(Warp { size: _, origin, rows, projection, bilinear, fill }) => {
-            let [red, green, blue] = fill.unwrap_or_default();
-            descriptor::Gather {
-                kind: if bilinear { gather_kind::BILINEAR } else { gather_kind::NEAREST },
-                projects: projection.is_some().into(),
-                fills: fill.is_some().into(),
-                fill: u32::from_le_bytes([red, green, blue, 0]),
-                origin,
-                rows,
-                projection: projection.unwrap_or_default(),
-                ..described
-            }
-        }
-    }
-}
-
-fn erasure(item: &RenderItem<'_>, erase: &Erase) -> descriptor::Erasure {
-    let write = &item.plan.write;
-    let out = item.plan.passes.last().expect("checked").size();
-    let Region { x, y, width, height } = erase.region;
-    descriptor::Erasure {
-        address: item.slot,
-        element_bytes: u32::try_from(write.dtype.size()).expect("at most 4"),
-        layout: layout_of(write),
-        out_width: out.width,
-        out_height: out.height,
-        x,
-        y,
-        width,
-        height,
-        channels: write.channels.into(),
-        values: erase.value.map(|value| write::element(write.dtype, value)),
-    }
-}
-
-fn color_op(op: ColorOp) -> descriptor::ColorOp {
-    let blend = |kind, Blend { image, other }| descriptor::ColorOp {
-        kind,
-        factor: image,
-        complement: other,
-    };
-    let (kind, factor) = match op {
-        ColorOp::Brightness(factor) => (color_kind::BRIGHTNESS, factor),
-        ColorOp::Contrast(weights) => return blend(color_kind::CONTRAST, weights),
-        ColorOp::Saturation(weights) => return blend(color_kind::SATURATION, weights),
-        ColorOp::Hue(turns) => (color_kind::HUE, turns),
-        ColorOp::Grayscale => (color_kind::GRAYSCALE, 0.0),
-        // From above the largest value on nothing is inverted, from 0 on everything.
-        ColorOp::Invert => (color_kind::SOLARIZE, 0.0),
-        ColorOp::Solarize(from) => (color_kind::SOLARIZE, from),
-        ColorOp::Posterize(bits) => (color_kind::POSTERIZE, f32::from(bits)),
-        ColorOp::Autocontrast | ColorOp::Equalize => (color_kind::TABLES, 0.0),
-        ColorOp::Permute([red, green, blue]) => {
-            // Two bits for each.
-            (color_kind::PERMUTE, f32::from(red | green << 2 | blue << 4))
-        }
-    };
-    descriptor::ColorOp { kind, factor, complement: 0.0 }
 }

@@ -2,7 +2,7 @@
 //! outside its source, its slot, the blob and the scratch.
 
 use super::{Error, RenderItem, axis, write};
-use forebay_core::{ImagePlan, Pass};
+use forebay_core::{ImagePlan, Pass, Size};
 
 /// Pixels of a pass, which kernels number in 32 bits, rounded up to whole segments of a row.
 const MAX_PIXELS: u64 = i32::MAX as u64;
@@ -21,23 +21,39 @@ fn passes(plan: &ImagePlan) -> Result<(), Error> {
     if plan.transpose {
         input = input.transposed();
     }
-    for (place, pass) in plan.passes.iter().enumerate() {
-        if let Some(gather) = &pass.gather {
-            if place == 0 {
-                return Err(Error::FirstGather);
+    let first = plan.passes.first();
+    if first.is_some_and(|pass| pass.gather.is_some() || pass.mixture.is_some()) {
+        return Err(Error::FirstGather);
+    }
+    for pass in &plan.passes {
+        for layer in pass.mixture.iter().flat_map(|mixture| &mixture.layers) {
+            if layer.passes.is_empty() || layer.passes.iter().any(|pass| pass.mixture.is_some()) {
+                return Err(Error::Layer);
             }
-            input = gather.size(input);
+            let made =
+                layer.passes.iter().try_fold(input, |input, each| self::pass(each, input))?;
+            if made != input || layer.passes.iter().any(|pass| pass.size() != input) {
+                return Err(Error::Layer);
+            }
         }
-        axis::check(&pass.x, input.width)?;
-        axis::check(&pass.y, input.height)?;
-        let across = u64::from(pass.x.content_len()) * u64::from(input.height);
-        let pixels = across.max(pass.size().pixels());
-        if pixels > MAX_PIXELS {
-            return Err(Error::TooLarge { pixels, limit: MAX_PIXELS });
-        }
-        input = pass.size();
+        input = self::pass(pass, input)?;
     }
     Ok(())
+}
+
+/// Size of a pass's result.
+fn pass(pass: &Pass, mut input: Size) -> Result<Size, Error> {
+    if let Some(gather) = &pass.gather {
+        input = gather.size(input);
+    }
+    axis::check(&pass.x, input.width)?;
+    axis::check(&pass.y, input.height)?;
+    let across = u64::from(pass.x.content_len()) * u64::from(input.height);
+    let pixels = across.max(pass.size().pixels());
+    if pixels > MAX_PIXELS {
+        return Err(Error::TooLarge { pixels, limit: MAX_PIXELS });
+    }
+    Ok(pass.size())
 }
 
 fn slot(item: &RenderItem<'_>, last: &Pass) -> Result<(), Error> {

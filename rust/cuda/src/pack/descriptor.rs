@@ -186,6 +186,26 @@ pub(super) struct Levels {
 
 #[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
 #[repr(C)]
+pub(super) struct Layer {
+    pub(super) image: u64,
+    pub(super) weight: f32,
+    pub(super) reserved: u32,
+}
+
+#[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Mixture {
+    pub(super) base: u64,
+    pub(super) out: u64,
+    pub(super) layers: u64,
+    pub(super) count: u32,
+    pub(super) pixels: u32,
+    pub(super) weight: f32,
+    pub(super) reserved: u32,
+}
+
+#[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
+#[repr(C)]
 pub(super) struct Erasure {
     pub(super) address: u64,
     pub(super) element_bytes: u32,
@@ -246,4 +266,5 @@ const _: () = {
     assert!(offset_of!(Job, color) == 280 && offset_of!(Job, sum) == 296);
     assert!(offset_of!(Job, mean_pixels) == 312 && offset_of!(Job, histogram) == 320);
     assert!(size_of::<Levels>() == 24);
+    assert!(size_of::<Layer>() == 16 && size_of::<Mixture>() == 40);
 };

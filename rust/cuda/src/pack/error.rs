@@ -12,6 +12,9 @@ pub enum Error {
     /// A gather takes any pixels of its input, which only a pass before can have made.
     #[error("a first pass that needs a whole image")]
     FirstGather,
+    /// Layers of a mixture make images of its size, by passes of their own.
+    #[error("a layer of another size, without a pass, or with layers of its own")]
+    Layer,
     /// Slots have one channel or three.
     #[error("a slot of {channels} channels")]
     Channels {
@@ -85,6 +88,7 @@ impl HasKind for Error {
             Self::TooLarge { .. } | Self::MixedSlots { .. } => ErrorKind::Unsupported,
             Self::NoPass
             | Self::FirstGather
+            | Self::Layer
             | Self::Channels { .. }
             | Self::Elements { .. }
             | Self::Slot { .. }

@@ -1,7 +1,7 @@
 //! A batch's plans as bytes that the render kernels read, and the launches that run them.
 //!
 //! `scan` has files decoded, `source` says where decoded pixels lie, `check` refuses what does not fit, `axis` and `write`
-//! make tables, `batch` jobs and launches, `descriptor` is `cpp/kernels/render.h`.
+//! make tables, `areas` memory, `steps` descriptors, `batch` jobs and launches, `descriptor` is `cpp/kernels/render.h`.
 //!
 //! **Invariants**
 //! - PIX-3: on the same decoded pixels the kernels write what the CPU's executor writes, bit for
@@ -9,6 +9,7 @@
 //! - No launch reads or writes outside the sources, the slots, the blob and the scratch.
 //! - The blob holds offsets, no addresses of its own or of the scratch.
 
+mod areas;
 mod axis;
 mod batch;
 mod blob;
@@ -19,6 +20,7 @@ mod error;
 mod mix;
 mod scan;
 mod source;
+mod steps;
 mod write;
 
 pub use blocks::{Blocks, Laid, lay_out};
@@ -49,6 +51,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("scan.h", include_str!("../../../../cpp/kernels/scan.h")),
     ("idct.h", include_str!("../../../../cpp/kernels/idct.h")),
     ("mix.h", include_str!("../../../../cpp/kernels/mix.h")),
+    ("layers.h", include_str!("../../../../cpp/kernels/layers.h")),
     ("levels.h", include_str!("../../../../cpp/kernels/levels.h")),
     ("color.h", include_str!("../../../../cpp/kernels/color.h")),
     ("device.h", include_str!("../../../../cpp/kernels/device.h")),
@@ -102,13 +105,15 @@ pub enum Kernel {
     ResampleDown,
     /// Counts of values into tables.
     Levels,
+    /// Images into sums.
+    Layers,
     /// Parts of slots that hold one value.
     Erase,
 }
 
 impl Kernel {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::HuffmanTables,
         Self::HuffmanGuess,
         Self::HuffmanSettle,
@@ -118,6 +123,7 @@ impl Kernel {
         Self::ResampleAcross,
         Self::ResampleDown,
         Self::Levels,
+        Self::Layers,
         Self::Erase,
     ];
 
@@ -133,6 +139,7 @@ impl Kernel {
             Self::ResampleAcross => "fb_resample_across",
             Self::ResampleDown => "fb_resample_down",
             Self::Levels => "fb_levels_to_tables",
+            Self::Layers => "fb_add_layers",
             Self::Erase => "fb_erase",
         }
     }
@@ -208,7 +215,7 @@ pub fn pack(items: &[RenderItem<'_>], blocks: &[Blocks]) -> Packed {
 /// scratch. Tables are not counted.
 pub fn footprint(plan: &ImagePlan) -> u64 {
     let mut scratch = Scratch::new(0, 0);
-    batch::reserve(plan, &mut scratch);
+    areas::Areas::new(plan, &mut scratch);
     scratch.bytes() + 3 * plan.region.size().pixels()
 }
 

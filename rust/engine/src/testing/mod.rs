@@ -114,6 +114,7 @@ fn plan_of(meta: &ImageMeta, shift: u64) -> ImagePlan {
         region: Region { x, y: 0, width: meta.size.width - x, height: meta.size.height },
         transpose: false,
         passes: vec![Pass {
+            mixture: None,
             gather: None,
             x: axis(),
             y: axis(),

@@ -1,11 +1,14 @@
 //! The automatic augmentations: one transform after another, drawn from a list, each with a magnitude
 //! from a scale of its own (`torchvision/transforms/v2/_auto_augment.py`).
 
+mod policies;
+
 use super::warp::{Affine, Sampling, rotate, sharpened};
 use super::{Step, color};
 use crate::recipe::spec::{Policy, Transform};
 use crate::rng::Draws;
 use crate::{Blend, ColorOp, Size};
+use policies::policies;
 
 /// Draws for the transforms of this file.
 ///
@@ -30,6 +33,25 @@ pub(super) fn resolve(
         Transform::TrivialAugmentWide { num_magnitude_bins, interpolation, fill } => {
             let sampling = Sampling { interpolation: *interpolation, fill: *fill };
             trivial_augment(*num_magnitude_bins, size, sampling, draws, steps)
+        }
+        Transform::AugMix {
+            severity,
+            mixture_width,
+            chain_depth,
+            alpha,
+            all_ops,
+            interpolation,
+            fill,
+        } => {
+            let chains = Chains {
+                severity: *severity,
+                width: *mixture_width,
+                depth: *chain_depth,
+                alpha: *alpha,
+                ops: if *all_ops { &MIXED } else { &MIXED[..PARTIAL] },
+                sampling: Sampling { interpolation: *interpolation, fill: *fill },
+            };
+            chains.draw(size, draws, steps)
         }
         _ => Ok(()),
     }
@@ -73,6 +95,24 @@ const DRAWN: [Op; 14] = [
     Op::Equalize,
 ];
 
+/// All that `AugMix` draws from, and how many of them without `all_ops`.
+const MIXED: [Op; 13] = [
+    Op::ShearX,
+    Op::ShearY,
+    Op::TranslateX,
+    Op::TranslateY,
+    Op::Rotate,
+    Op::Posterize,
+    Op::Solarize,
+    Op::AutoContrast,
+    Op::Equalize,
+    Op::Brightness,
+    Op::Color,
+    Op::Contrast,
+    Op::Sharpness,
+];
+const PARTIAL: usize = 9;
+
 /// Which scales magnitudes are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
@@ -80,6 +120,18 @@ enum Scale {
     Usual,
     /// `TrivialAugmentWide`'s.
     Wide,
+    /// `AugMix`'s.
+    Mixed,
+}
+
+impl Scale {
+    /// How far an image may be moved along a side.
+    fn reach(self, side: u32) -> f64 {
+        match self {
+            Self::Mixed => f64::from(side) / 3.0,
+            Self::Usual | Self::Wide => 150.0 / 331.0 * f64::from(side),
+        }
+    }
 }
 
 impl Op {
@@ -105,13 +157,14 @@ impl Op {
         match self {
             Self::Identity | Self::AutoContrast | Self::Equalize | Self::Invert => 0.0,
             Self::ShearX | Self::ShearY => up_to(0.3, 0.99),
-            Self::TranslateX => up_to(150.0 / 331.0 * f64::from(size.width), 32.0),
-            Self::TranslateY => up_to(150.0 / 331.0 * f64::from(size.height), 32.0),
+            Self::TranslateX => up_to(scale.reach(size.width), 32.0),
+            Self::TranslateY => up_to(scale.reach(size.height), 32.0),
             Self::Rotate => up_to(30.0, 135.0),
             Self::Brightness | Self::Color | Self::Contrast | Self::Sharpness => up_to(0.9, 0.99),
             Self::Posterize => {
                 let steps = (f64::from(bins) - 1.0) / if wide { 6.0 } else { 4.0 };
-                f64::from((8.0 - single(f64::from(place) / steps)).round_ties_even())
+                let most = if scale == Scale::Mixed { 4.0 } else { 8.0 };
+                f64::from((most - single(f64::from(place) / steps)).round_ties_even())
             }
             Self::Solarize => linspace(1.0, 0.0, place, bins),
         }
@@ -243,101 +296,36 @@ fn auto_augment(
     Ok(())
 }
 
-/// Two transforms, each with its probability in tenths and the place of its magnitude.
-type Pair = [(Op, u8, u32); 2];
-
-/// `AutoAugment._get_policies`.
-fn policies(policy: Policy) -> &'static [Pair] {
-    match policy {
-        Policy::ImageNet => &IMAGENET,
-        Policy::Cifar10 => &CIFAR10,
-        Policy::Svhn => &SVHN,
-    }
+/// `AugMix`'s arguments.
+struct Chains {
+    severity: u32,
+    width: u32,
+    depth: Option<u32>,
+    alpha: f64,
+    ops: &'static [Op],
+    sampling: Sampling,
 }
 
-#[rustfmt::skip]
-const IMAGENET: [Pair; 25] = [
-    [(Op::Posterize, 4, 8), (Op::Rotate, 6, 9)],
-    [(Op::Solarize, 6, 5), (Op::AutoContrast, 6, 0)],
-    [(Op::Equalize, 8, 0), (Op::Equalize, 6, 0)],
-    [(Op::Posterize, 6, 7), (Op::Posterize, 6, 6)],
-    [(Op::Equalize, 4, 0), (Op::Solarize, 2, 4)],
-    [(Op::Equalize, 4, 0), (Op::Rotate, 8, 8)],
-    [(Op::Solarize, 6, 3), (Op::Equalize, 6, 0)],
-    [(Op::Posterize, 8, 5), (Op::Equalize, 10, 0)],
-    [(Op::Rotate, 2, 3), (Op::Solarize, 6, 8)],
-    [(Op::Equalize, 6, 0), (Op::Posterize, 4, 6)],
-    [(Op::Rotate, 8, 8), (Op::Color, 4, 0)],
-    [(Op::Rotate, 4, 9), (Op::Equalize, 6, 0)],
-    [(Op::Equalize, 0, 0), (Op::Equalize, 8, 0)],
-    [(Op::Invert, 6, 0), (Op::Equalize, 10, 0)],
-    [(Op::Color, 6, 4), (Op::Contrast, 10, 8)],
-    [(Op::Rotate, 8, 8), (Op::Color, 10, 2)],
-    [(Op::Color, 8, 8), (Op::Solarize, 8, 7)],
-    [(Op::Sharpness, 4, 7), (Op::Invert, 6, 0)],
-    [(Op::ShearX, 6, 5), (Op::Equalize, 10, 0)],
-    [(Op::Color, 4, 0), (Op::Equalize, 6, 0)],
-    [(Op::Equalize, 4, 0), (Op::Solarize, 2, 4)],
-    [(Op::Solarize, 6, 5), (Op::AutoContrast, 6, 0)],
-    [(Op::Invert, 6, 0), (Op::Equalize, 10, 0)],
-    [(Op::Color, 6, 4), (Op::Contrast, 10, 8)],
-    [(Op::Equalize, 8, 0), (Op::Equalize, 6, 0)],
-];
-
-#[rustfmt::skip]
-const CIFAR10: [Pair; 25] = [
-    [(Op::Invert, 1, 0), (Op::Contrast, 2, 6)],
-    [(Op::Rotate, 7, 2), (Op::TranslateX, 3, 9)],
-    [(Op::Sharpness, 8, 1), (Op::Sharpness, 9, 3)],
-    [(Op::ShearY, 5, 8), (Op::TranslateY, 7, 9)],
-    [(Op::AutoContrast, 5, 0), (Op::Equalize, 9, 0)],
-    [(Op::ShearY, 2, 7), (Op::Posterize, 3, 7)],
-    [(Op::Color, 4, 3), (Op::Brightness, 6, 7)],
-    [(Op::Sharpness, 3, 9), (Op::Brightness, 7, 9)],
-    [(Op::Equalize, 6, 0), (Op::Equalize, 5, 0)],
-    [(Op::Contrast, 6, 7), (Op::Sharpness, 6, 5)],
-    [(Op::Color, 7, 7), (Op::TranslateX, 5, 8)],
-    [(Op::Equalize, 3, 0), (Op::AutoContrast, 4, 0)],
-    [(Op::TranslateY, 4, 3), (Op::Sharpness, 2, 6)],
-    [(Op::Brightness, 9, 6), (Op::Color, 2, 8)],
-    [(Op::Solarize, 5, 2), (Op::Invert, 0, 0)],
-    [(Op::Equalize, 2, 0), (Op::AutoContrast, 6, 0)],
-    [(Op::Equalize, 2, 0), (Op::Equalize, 6, 0)],
-    [(Op::Color, 9, 9), (Op::Equalize, 6, 0)],
-    [(Op::AutoContrast, 8, 0), (Op::Solarize, 2, 8)],
-    [(Op::Brightness, 1, 3), (Op::Color, 7, 0)],
-    [(Op::Solarize, 4, 5), (Op::AutoContrast, 9, 0)],
-    [(Op::TranslateY, 9, 9), (Op::TranslateY, 7, 9)],
-    [(Op::AutoContrast, 9, 0), (Op::Solarize, 8, 3)],
-    [(Op::Equalize, 8, 0), (Op::Invert, 1, 0)],
-    [(Op::TranslateY, 7, 9), (Op::AutoContrast, 9, 0)],
-];
-
-#[rustfmt::skip]
-const SVHN: [Pair; 25] = [
-    [(Op::ShearX, 9, 4), (Op::Invert, 2, 0)],
-    [(Op::ShearY, 9, 8), (Op::Invert, 7, 0)],
-    [(Op::Equalize, 6, 0), (Op::Solarize, 6, 6)],
-    [(Op::Invert, 9, 0), (Op::Equalize, 6, 0)],
-    [(Op::Equalize, 6, 0), (Op::Rotate, 9, 3)],
-    [(Op::ShearX, 9, 4), (Op::AutoContrast, 8, 0)],
-    [(Op::ShearY, 9, 8), (Op::Invert, 4, 0)],
-    [(Op::ShearY, 9, 5), (Op::Solarize, 2, 6)],
-    [(Op::Invert, 9, 0), (Op::AutoContrast, 8, 0)],
-    [(Op::Equalize, 6, 0), (Op::Rotate, 9, 3)],
-    [(Op::ShearX, 9, 4), (Op::Solarize, 3, 3)],
-    [(Op::ShearY, 8, 8), (Op::Invert, 7, 0)],
-    [(Op::Equalize, 9, 0), (Op::TranslateY, 6, 6)],
-    [(Op::Invert, 9, 0), (Op::Equalize, 6, 0)],
-    [(Op::Contrast, 3, 3), (Op::Rotate, 8, 4)],
-    [(Op::Invert, 8, 0), (Op::TranslateY, 0, 2)],
-    [(Op::ShearY, 7, 6), (Op::Solarize, 4, 8)],
-    [(Op::Invert, 6, 0), (Op::Rotate, 8, 4)],
-    [(Op::ShearY, 3, 7), (Op::TranslateX, 9, 3)],
-    [(Op::ShearX, 1, 6), (Op::Invert, 6, 0)],
-    [(Op::Solarize, 7, 2), (Op::TranslateY, 6, 7)],
-    [(Op::ShearY, 8, 4), (Op::Invert, 8, 0)],
-    [(Op::ShearX, 7, 9), (Op::TranslateY, 8, 3)],
-    [(Op::ShearY, 8, 5), (Op::AutoContrast, 7, 0)],
-    [(Op::ShearX, 7, 2), (Op::Invert, 1, 0)],
-];
+impl Chains {
+    /// `AugMix.forward`: its weights are products and differences in float32.
+    fn draw(&self, size: Size, draws: &mut Draws, steps: &mut Vec<Step>) -> Result<(), String> {
+        const BINS: u32 = 10;
+        let own = draws.beta(self.alpha);
+        let shares = draws.dirichlet(self.alpha, self.width as usize);
+        let mut layers = Vec::with_capacity(shares.len());
+        for share in shares {
+            let depth = self.depth.map_or_else(|| 1 + any(draws, 3), |depth| depth as usize);
+            let mut chain = Vec::new();
+            for _ in 0..depth {
+                let op = self.ops[any(draws, self.ops.len())];
+                let place = u32::try_from(any(draws, self.severity as usize)).expect("at most 10");
+                let magnitude = op.magnitude(Scale::Mixed, place, BINS, size);
+                let magnitude = signed(op, magnitude, draws);
+                op.apply(magnitude, size, self.sampling, &mut chain)?;
+            }
+            layers.push((single(share) * single(1.0 - own), chain));
+        }
+        steps.push(Step::Mix { weight: single(own), layers });
+        Ok(())
+    }
+}

@@ -254,3 +254,27 @@ fn amounts_are_drawn_uniformly() {
     let distance = kolmogorov(areas, |x| ((x - 0.02) / 0.1).clamp(0.0, 1.0));
     assert!(distance < bound, "erased area: {distance}");
 }
+
+#[test]
+fn augmix_draws_chains_and_weights() {
+    let json = r#"[{"name": "AugMix", "severity": 3, "mixture_width": 3, "chain_depth": null,
+        "alpha": 1, "all_ops": true, "interpolation": "bilinear", "fill": null}]"#;
+    let transforms = list(json);
+    let (mut own, mut depths) = (Vec::new(), [0_u32; 4]);
+    for position in 0..20_000 {
+        let key = DrawKey { epoch: EpochKey::new(3, 0), position, group: 0 };
+        let steps = resolve(&transforms, PHOTO, key).unwrap();
+        let [Step::Mix { weight, layers }] = steps.as_slice() else { panic!("{steps:?}") };
+        assert_eq!(layers.len(), 3);
+        let sum: f32 = layers.iter().map(|(weight, _)| weight).sum::<f32>() + weight;
+        assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+        own.push(f64::from(*weight));
+        for (_, chain) in layers {
+            depths[chain.len()] += 1;
+        }
+    }
+    let bound = 1.628 / 20_000_f64.sqrt();
+    assert!(kolmogorov(own, |x| x) < bound);
+    // One of 13 is sharpness, and magnitudes of place 0 are no step: some chains are shorter.
+    assert!(depths[3] > 14_000 && depths[2] > depths[1] / 2, "{depths:?}");
+}
