@@ -264,3 +264,28 @@ fn headers_say_what_the_file_holds() {
     let small = Limits { max_pixels: 1199, ..limits };
     assert!(matches!(probe(&file, &small), Err(Error::TooLarge { limit: 1199, .. })));
 }
+
+#[test]
+fn colours_are_what_markers_before_the_scan_say() {
+    // libjpeg looks no further, and pixels of a GPU's decoders are YCbCr if the probe says so.
+    let size = Size { width: 32, height: 32 };
+    let plain = jpeg_of(size, 1, Encoding::default());
+    let app = |marker: u8, content: &[u8]| {
+        let length = u16::try_from(content.len() + 2).unwrap().to_be_bytes();
+        [&[0xff, marker], &length[..], content].concat()
+    };
+    let jfif = app(0xe0, b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0");
+    let adobe = |transform| app(0xee, &[b"Adobe\0\x64\0\0\0\0", &[transform][..]].concat());
+    // Without the markers that the encoder writes.
+    let start = plain.windows(2).position(|pair| pair == [0xff, 0xdb]).unwrap();
+    let file = |before: &[u8], behind: &[u8]| {
+        let (data, end) = plain[start..].split_at(plain.len() - start - 2);
+        [&[0xff, 0xd8], before, data, behind, end].concat()
+    };
+    let is_ycbcr = |file: &[u8]| probe(file, &Limits::default()).unwrap().baseline.is_some();
+    assert!(is_ycbcr(&file(&jfif, &[])) && is_ycbcr(&file(&adobe(1), &[])));
+    for behind in [&[][..], &jfif, &adobe(1)] {
+        assert!(!is_ycbcr(&file(&adobe(0), behind)), "{behind:?}");
+    }
+    assert!(is_ycbcr(&file(&jfif, &adobe(0))));
+}

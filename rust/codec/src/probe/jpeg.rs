@@ -129,8 +129,9 @@ fn scan(bytes: &[u8], limits: &Limits, seen: &mut Seen) -> Result<(), Error> {
             APP1 if seen.orientation.is_none() => {
                 seen.orientation = segment.strip_prefix(b"Exif\0\0").map(exif::orientation);
             }
-            APP0..=APP_LAST => seen.colours.see(marker - APP0, segment),
-            DHT | DAC | DQT | DNL | COM => {}
+            // libjpeg has chosen the colours when the first scan begins.
+            APP0..=APP_LAST if seen.scans == 0 => seen.colours.see(marker - APP0, segment),
+            APP0..=APP_LAST | DHT | DAC | DQT | DNL | COM => {}
             _ => return Err(Error::jpeg(format!("unknown marker 0x{marker:02x}"))),
         }
     }
