@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,13 @@ class Scan:
         return (json.loads(text), list(tensors)) if text else None
 
 
+class _Replies(threading.local):
+    """What a thread has got and not dealt with yet: nothing or one reply."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[str, list[Tensor]]] = []
+
+
 class Pipeline:
     """A pipeline of the core. No method waits longer than the timeout it is given."""
 
@@ -208,6 +216,10 @@ class Pipeline:
     ) -> None:
         """Opens it, on ``cuda:device`` if that is not -1; threads start with the first batch."""
         self._device = device
+        # The builtin behind the op: what it returns reaches the list below before Python looks at
+        # signals.
+        self._next: Any = getattr(_ops.pipeline_next, "_op", _ops.pipeline_next)
+        self._replies = _Replies()
         with native_errors():
             self._handle: Tensor = _ops.pipeline_open(
                 json.dumps(options), names, offsets, labels, device
@@ -217,12 +229,20 @@ class Pipeline:
         """Begins an epoch at a position, giving up the one that runs."""
         with native_errors():
             _ops.pipeline_start(self._handle, epoch, position)
+        self.taken()
 
     def next(self, timeout_ms: int) -> tuple[dict[str, Any], list[Tensor]] | None:
-        """The next batch, failed batch or end of the epoch; None when the timeout has passed."""
-        with native_errors():
-            text, tensors = _ops.pipeline_next(self._handle, timeout_ms)
+        """The next batch, failed batch or end of the epoch; None when the timeout has passed.
+
+        It is the same again until `taken` was called, so that no signal loses it.
+        """
+        waiting = self._replies.waiting
+        if not waiting:
+            with native_errors():
+                waiting.extend(map(self._next, (self._handle,), (timeout_ms,)))
+        text, tensors = waiting[0]
         if not text:
+            self.taken()
             return None
         reply = json.loads(text)
         if reply.get("foreign_stream"):
@@ -232,8 +252,17 @@ class Pipeline:
                     tensor.record_stream(stream)
         return reply, list(tensors)
 
+    def taken(self) -> None:
+        """What `next` returned is dealt with."""
+        self._replies.waiting.clear()
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether nothing that the core handed out is left to be dealt with."""
+        return not any(text for text, _ in self._replies.waiting)
+
     def state(self) -> dict[str, Any]:
-        """Where the epoch stands, counting batches handed out (RES-1)."""
+        """Where the epoch stands, counting what the core handed out (RES-1)."""
         with native_errors():
             state: dict[str, Any] = json.loads(_ops.pipeline_state(self._handle))
             return state

@@ -4,6 +4,7 @@
 - MEM-2: batches are handed on as they are; only labels kept in Python and, under
   ``pin_memory``, the copy into page-locked memory cost one.
 - ERR-1: nothing is silent: every failure is counted and logged when its batch is delivered.
+- Whatever interrupts `batch` leaves all as it was: only `settle` changes anything.
 """
 
 from __future__ import annotations
@@ -95,25 +96,44 @@ class Delivery:
     ) -> Any:
         """The batch in the shape that the user asked for; SampleError if it failed."""
         indices, positions, valid = tensors[:3]
-        try:
-            failures = self._failures(reply, book)
-            self.counters["batches"] += 1
-            if reply["kind"] == "failed":
-                self._raise(reply, failures, book)
+        failures = self._failures(reply, book)
+        if reply["kind"] == "failed":
+            failure, cause = failures[reply["raise"]]
+            listed = [failure for failure, _ in failures]
+            raise SampleError(
+                failure.index, failure.key, failure.stage, failure.reason, listed
+            ) from cause
+        columns: dict[str, Any] = {"index": indices, "valid": valid, "size": tensors[3]}
+        columns.update(zip(paths, tensors[4:], strict=True))
+        failed = {failure.position for failure, _ in failures}
+        skipped = [
+            self._on_error == "skip" and position in failed for position in positions.tolist()
+        ]
+        if "label" not in columns:
+            labels = self._labels(reply, indices.tolist(), skipped, book)
+            if labels is not None:
+                columns["label"] = labels
+        if self._mixes:
+            columns["label"] = self._mixed(columns, skipped, reply.get("mixed"))
+        return self._shaped(columns, placement, pin)
+
+    def settle(self, reply: dict[str, Any], tensors: list[Tensor], book: LabelBook | None) -> None:
+        """Counts and logs a batch of which `batch` has made what it could, and forgets its labels.
+
+        `batch` may be called again before that, and returns the same.
+        """
+        indices, _, valid = tensors[:3]
+        failures = [failure for failure, _ in self._failures(reply, book)]
+        self.counters["batches"] += 1
+        self.counters["failures"] += len(failures)
+        if reply["kind"] == "batch":
             self.counters["samples"] += int(valid.sum())
-            columns: dict[str, Any] = {"index": indices, "valid": valid, "size": tensors[3]}
-            columns.update(zip(paths, tensors[4:], strict=True))
-            failed = {failure.position for failure, _ in failures}
-            skipped = [
-                self._on_error == "skip" and position in failed for position in positions.tolist()
-            ]
-            if "label" not in columns:
-                labels = self._labels(reply, indices.tolist(), skipped, book)
-                if labels is not None:
-                    columns["label"] = labels
-            if self._mixes:
-                columns["label"] = self._mixed(columns, skipped, reply.get("mixed"))
-            return self._shaped(columns, placement, pin)
+        if book is not None:
+            for token in (*reply["tokens"], *(fault["token"] for fault in reply["failures"])):
+                book.forget(token)
+        try:
+            if failures and self._quarantine is not None:
+                self._log(reply["epoch"], failures)
         finally:
             self._source.delivered(indices)
 
@@ -130,9 +150,8 @@ class Delivery:
             if column is None:
                 return None
             return fill_skipped([column[index] for index in indices], skipped, column[0])
-        # A skipped slot's label, if it had one, went with its failure.
         labels = [
-            NO_LABEL if skip else book.take_label(token)
+            NO_LABEL if skip else book.label(token)
             for token, skip in zip(reply["tokens"], skipped, strict=True)
         ]
         given = [
@@ -204,35 +223,10 @@ class Delivery:
                 fault["attempt"],
             )
             cause = None
-            if book is not None:
-                if failure.stage == "dataset":
-                    cause = book.take_error(fault["token"])
-                else:
-                    book.take_label(fault["token"])
+            if book is not None and failure.stage == "dataset":
+                cause = book.error(fault["token"])
             found.append((failure, cause))
-        self.counters["failures"] += len(found)
-        if found and self._quarantine is not None:
-            self._log(reply["epoch"], [failure for failure, _ in found])
         return found
-
-    def _raise(
-        self,
-        reply: dict[str, Any],
-        failures: list[tuple[Failure, BaseException | None]],
-        book: LabelBook | None,
-    ) -> None:
-        """Raises the batch's error, after forgetting the good samples' labels."""
-        if book is not None:
-            for token in reply["tokens"]:
-                book.take_label(token)
-        failure, cause = failures[reply["raise"]]
-        raise SampleError(
-            failure.index,
-            failure.key,
-            failure.stage,
-            failure.reason,
-            [failure for failure, _ in failures],
-        ) from cause
 
     def _log(self, epoch: int, failures: list[Failure]) -> None:
         assert self._quarantine is not None

@@ -244,7 +244,7 @@ class Loader(DataLoaderNames):
     def state_dict(self) -> dict[str, Any]:
         """Where the loader stands, counting the batches handed out: small, and fit for JSON."""
         session = self._opened()
-        state = session.pipeline.state()
+        state = session.state()
         upcoming = self._upcoming or (_beginning(0) if self._epoch < 0 else {})
         state |= upcoming
         if self._pushed is not None and "sampler" not in state:

@@ -2,7 +2,9 @@
 
 **Invariants**
 - LIF-1: no wait in the core is longer than 50 ms, so Ctrl-C is seen; close waits at most a
-  second; a session belongs to the process that opened it. The interpreter's exit also waits for
+  second; a session belongs to the process that opened it.
+- RES-1: what interrupts `next_batch` (Ctrl-C) loses no batch: the next call returns it, and until
+  then it does not count. The interpreter's exit also waits for
   what is in a GPU's libraries, which crash or hang if they are torn down meanwhile.
 """
 
@@ -23,7 +25,7 @@ from .errors import ClosedError, warn
 from .feed import PushedFeed
 from .options import EngineOptions, FeedOptions, SampleOptions
 from .sources import MapSource, PackedSource, Source
-from .supply import Supplier
+from .supply import LabelBook, Supplier
 
 _POLL_MS = 50
 # Without threads nothing happens while waiting, so the next request is asked for at once.
@@ -54,6 +56,8 @@ class Session:
         self.delivery = delivery
         self.pushed = pushed
         self.rank, self.world_size = place
+        # Epoch and position of what was returned; the core's may be one batch ahead.
+        self._returned = (0, 0)
         self._timeout = engine.timeout
         self._pin = _can_pin(engine.pin_memory)
         self._placement = engine.placement(sample.is_deterministic()).resolved()
@@ -93,6 +97,7 @@ class Session:
             self.pipeline.start(epoch, position)
         else:
             self.supplier.begin(lambda: self.pipeline.start(epoch, position))
+        self._returned = (epoch, position)
 
     def next_batch(self) -> Any:
         """The next batch in the user's shape.
@@ -105,11 +110,44 @@ class Session:
         """
         reply, tensors = self._wait()
         if reply["kind"] == "end":
+            self.pipeline.taken()
             raise StopIteration
-        if self.pushed is not None:
-            self.pushed.delivered()
         book = None if self.supplier is None else self.supplier.book
-        return self.delivery.batch(reply, tensors, self._paths, book, self._placement, self._pin)
+        try:
+            batch = self.delivery.batch(
+                reply, tensors, self._paths, book, self._placement, self._pin
+            )
+        except Exception:
+            self._settle(reply, tensors, book)
+            raise
+        self._settle(reply, tensors, book)
+        return batch
+
+    def state(self) -> dict[str, Any]:
+        """Where the epoch stands, counting the batches returned."""
+        state = self.pipeline.state()
+        if not self.pipeline.is_taken:
+            epoch, position = self._returned
+            state |= {"epoch": epoch, "position": position * self._stride()}
+        return state
+
+    def _settle(
+        self, reply: dict[str, Any], tensors: list[torch.Tensor], book: LabelBook | None
+    ) -> None:
+        """Counts a batch that is about to be returned, or raised."""
+        try:
+            self.delivery.settle(reply, tensors, book)
+        finally:
+            if self.pushed is not None:
+                self.pushed.delivered()
+            self._returned = (reply["epoch"], reply["next_position"])
+            self.pipeline.taken()
+
+    def _stride(self) -> int:
+        """Positions of all shards for each of this feed's own."""
+        if self.pushed is None:
+            return 1
+        return machine.resolve_shard(self.rank, self.world_size)[1]
 
     def stats(self) -> dict[str, Any]:
         """The core's counters, with Python's under ``"python"``."""

@@ -55,13 +55,18 @@ class LabelBook:
         """Keeps an exception."""
         self._errors[token] = error
 
-    def take_label(self, token: int) -> Any:
-        """A request's label, which is forgotten."""
-        return self._labels.pop(token, NO_LABEL)
+    def label(self, token: int) -> Any:
+        """A request's label."""
+        return self._labels.get(token, NO_LABEL)
 
-    def take_error(self, token: int) -> BaseException | None:
-        """A request's exception, which is forgotten."""
-        return self._errors.pop(token, None)
+    def error(self, token: int) -> BaseException | None:
+        """A request's exception."""
+        return self._errors.get(token)
+
+    def forget(self, token: int) -> None:
+        """Drops what a request came with."""
+        self._labels.pop(token, None)
+        self._errors.pop(token, None)
 
     def __len__(self) -> int:
         """Labels and exceptions kept."""

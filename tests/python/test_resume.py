@@ -1,6 +1,9 @@
 """RES-1: a loader goes on, bit for bit, where a state was saved."""
 
 import json
+import signal
+import threading
+import time
 
 import pytest
 import torch
@@ -255,3 +258,88 @@ def test_a_sampler_is_replayed(make):
     assert got_indices == indices
     assert torch.equal(got_images, images)
     assert taken(iter(resumed))[1] == taken(iter(loader))[1]
+
+
+class Interrupting:
+    """A dataset that sends the consumer a signal just before some of its samples are there."""
+
+    def __init__(self, paths, at):
+        self.paths, self.at = paths, at
+        self.consumer = threading.get_ident()
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        if index in self.at:
+            time.sleep(0.05)  # the consumer waits by now
+            signal.pthread_kill(self.consumer, signal.SIGUSR1)
+            time.sleep(0.005)
+        return self.paths[index], index
+
+
+@pytest.fixture
+def interrupting():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.usefixtures("interrupting")
+def test_res_1_a_signal_while_a_batch_comes_loses_none(make_loader, paths, device):
+    source = forebay.MapSource(Interrupting(paths[:12], {2, 3, 7, 11}))
+    loader = make_loader(
+        source, batch_size=1, num_workers=1, prefetch_factor=1, device=device, fields="label"
+    )
+    batches, got, states = iter(loader), [], []
+    while len(got) < 12:
+        try:
+            got.append(int(next(batches)))
+        except KeyboardInterrupt:
+            states.append((len(got), loader.state_dict()["position"]))
+    assert got == list(range(12)) and next(batches, None) is None
+    assert [count for count, _ in states] == [2, 3, 7, 11]
+    assert all(count == position for count, position in states)
+
+
+@pytest.mark.parametrize("kind", ["list", "sampler", "map"])
+def test_res_1_a_signal_while_a_batch_is_shaped_loses_none(
+    make_loader, paths, monkeypatch, kind, tmp_path
+):
+    """Whatever was done until then is done again, and counted once."""
+    paths = [*paths[:5], __file__, *paths[6:10]]
+    source = forebay.FileList(paths, labels=list(range(10)))
+    if kind == "map":
+        source = forebay.MapSource(list(zip(paths, range(10), strict=True)))
+    log = tmp_path / "bad.jsonl"
+    options = {"sampler": list(range(10))} if kind == "sampler" else {}
+    loader = make_loader(
+        source, batch_size=2, fields=("label", "valid"), on_error="skip", quarantine=log, **options
+    )
+    shaped, interrupt = forebay.delivery.Delivery._shaped, True
+
+    def interrupted(*arguments):
+        nonlocal interrupt
+        interrupt = not interrupt
+        if not interrupt:
+            raise KeyboardInterrupt
+        return shaped(*arguments)
+
+    monkeypatch.setattr(forebay.delivery.Delivery, "_shaped", interrupted)
+    batches, got, hits = iter(loader), [], 0
+    while len(got) < 5:
+        try:
+            got.append(next(batches)[0].tolist())
+        except KeyboardInterrupt:
+            hits += 1
+            state = loader.state_dict()
+            assert (state["epoch"], state["position"]) == (0, 2 * len(got))
+    assert got == [[0, 1], [2, 3], [4, -100], [6, 7], [8, 9]] and hits == 5
+    assert next(batches, None) is None
+    counted = loader.stats()["python"]
+    assert (counted["batches"], counted["samples"], counted["failures"]) == (5, 9, 1)
+    assert len(log.read_text().splitlines()) == 1
+    assert loader.state_dict()["epoch"] == 1
