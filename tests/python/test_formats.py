@@ -187,7 +187,7 @@ def test_other_formats_are_refused_by_name(make_loader, tmp_path, kind):
 
 
 @pytest.mark.parametrize("encode", [jpeg, png])
-def test_an_accepted_truncated_file_is_counted(make_loader, tmp_path, encode):
+def test_an_accepted_truncated_file_is_counted(make_loader, tmp_path, encode, device):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     data = encode(photo(60, 80))
     whole.write_bytes(data)
@@ -195,7 +195,9 @@ def test_an_accepted_truncated_file_is_counted(make_loader, tmp_path, encode):
     recipe = [T.CenterCrop((60, 80))]
     # libjpeg warns more than once.
     for paths, least in (([whole] * 3, 0), ([whole, cut, cut], 2)):
-        loader = make_loader(forebay.FileList(paths), transforms=recipe, truncated="accept")
+        loader = make_loader(
+            forebay.FileList(paths), transforms=recipe, truncated="accept", device=device
+        )
         images = torch.cat(list(loader))
         assert least <= loader.stats()["warnings"] <= 3 * least
         assert torch.equal(images[0, :, :6], images[-1, :, :6]), "what is there"

@@ -80,9 +80,9 @@ impl PixelDecoder {
             to_end: false,
             fast: false,
         };
-        with_scratch(|scratch| work.run(scratch, rows.bytes_mut()))
+        let report = with_scratch(|scratch| work.run(scratch, rows.bytes_mut()))
             .map_err(|error: Error| Fault::new(Stage::Decode, error))?;
-        Ok(HostPixels { region, channels, rows })
+        Ok(HostPixels { region, channels, rows, warnings: report.warnings })
     }
 }
 

@@ -133,8 +133,14 @@ fn random_plans_equal_the_slow_way() {
         let expected = reference(&input, input_size, &one.x, &one.y, one.fill);
         let write = raw_write(Layout::ChannelsLast);
         let plan = ImagePlan { region, transpose, passes: vec![one], write, erase: vec![] };
-        let host =
-            || Pixels::Host(HostPixels { region, channels: 3, rows: Box::new(stored.clone()) });
+        let host = || {
+            Pixels::Host(HostPixels {
+                region,
+                channels: 3,
+                rows: Box::new(stored.clone()),
+                warnings: 0,
+            })
+        };
         for level in Level::available() {
             let encoded = Pixels::Encoded(Bytes::new(file.clone()));
             let (found, report) =

@@ -150,6 +150,8 @@ pub struct HostPixels {
     pub channels: usize,
     /// `region.height * region.width * channels` bytes.
     pub rows: Box<dyn HostBuffer>,
+    /// Decoder warnings about damage that left every row present.
+    pub warnings: u32,
 }
 
 /// Y, Cb and Cr of a JPEG before the inverse DCT.
@@ -312,6 +314,10 @@ pub trait Decoder: Send + Sync {
     /// fixed, else once `wants_warm_up`. May be called on several threads, which all return when it
     /// is done.
     fn warm_up(&self) {}
+
+    /// Lets go of what that takes long for, once nobody asks it for anything any more. Called on a
+    /// thread of the engine's, as it ends.
+    fn retire(&self) {}
 
     /// Whether `cost` has said `None` to an image only because [`Decoder::warm_up`] was not called.
     fn wants_warm_up(&self) -> bool {

@@ -1,7 +1,7 @@
 //! One device, opened for one pipeline: streams, kernels and pools, and what is built on them.
 
 use crate::Error;
-use crate::cache::{Cache, Key};
+use crate::cache::{Cache, Key, Origin};
 use crate::decoder::CudaDecoder;
 use crate::driver::{Device, DeviceBuffer, Driver, Module, PinnedBuffer, Stream};
 use crate::find::Places;
@@ -168,6 +168,14 @@ fn compiled(device: &Arc<Device>, options: &Options) -> Result<Arc<Module>, Erro
     let program = Program { source: *source, headers, options: COMPILE_OPTIONS };
     let key = Key::new(&program, &architecture, nvrtc.found().version);
     let cache = Cache::new(&options.kernels);
-    let (cubin, _) = cache.get_or_compile(&key, || nvrtc.compile(&program, &architecture))?;
+    let compile = || nvrtc.compile(&program, &architecture);
+    let (cubin, origin) = cache.get_or_compile(&key, compile)?;
+    let loaded = Module::load(device, &cubin);
+    if loaded.is_ok() || !matches!(origin, Origin::Cache) {
+        return loaded;
+    }
+    // What was kept is what somebody wrote, but no kernel.
+    let cubin = compile()?;
+    cache.keep(&key, &cubin);
     Module::load(device, &cubin)
 }

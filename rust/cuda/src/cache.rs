@@ -92,12 +92,18 @@ impl Cache {
             return Ok((cubin, Origin::Cache));
         }
         let cubin = compile()?;
-        let origin = match self.folder.write(key, &cubin) {
+        let origin = self.keep(key, &cubin);
+        Ok((cubin, origin))
+    }
+
+    /// Keeps a kernel in place of what was kept; where it came from, then.
+    pub fn keep(&self, key: &Key, cubin: &Cubin) -> Origin {
+        let origin = match self.folder.write(key, cubin) {
             Ok(()) => Origin::Compiler,
             Err(error) => Origin::Unkept(error),
         };
         self.folder.prune(MAX_ENTRIES, MAX_AGE);
-        Ok((cubin, origin))
+        origin
     }
 
     fn wait_for_lock(&self, key: &Key) -> io::Result<Turn> {

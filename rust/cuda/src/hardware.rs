@@ -15,7 +15,7 @@
 use crate::Error;
 use crate::driver::{Device, DeviceBuffer, Event, Stream, Wait};
 use crate::nvjpeg::{self, Backend, BatchState, Handle, NvJpeg};
-use crate::pack::{Component, Plane, Source};
+use crate::pack::{Component, Plane, Scan, Source};
 use crate::pixels::DevicePixels;
 use crate::pool::Pool;
 use forebay_core::ports::{self, Cost, DecodeJob, DecodeSink, Decoded, Decoder, Fault, Pixels};
@@ -51,7 +51,7 @@ pub struct HardwareDecoder {
     /// Decodes what the engines refuse, and reads headers.
     fallback: Arc<dyn Decoder>,
     /// Set when they are warm; why they are not used, if so.
-    engines: OnceLock<Result<Warm, Error>>,
+    engines: OnceLock<Result<Mutex<Option<Warm>>, Error>>,
     /// There was an image for them before they were.
     missed: AtomicBool,
 }
@@ -60,7 +60,7 @@ pub struct HardwareDecoder {
 struct Warm {
     stream: Stream,
     handle: Arc<Handle>,
-    states: Mutex<HashMap<[Sampling; 3], States>>,
+    states: HashMap<[Sampling; 3], States>,
 }
 
 /// Those of one kind of images: a state that sees several takes twice as long, and a new one takes
@@ -90,7 +90,7 @@ impl Warm {
         for kind in USUAL {
             states.insert(kind, States::new(&handle)?);
         }
-        Ok(Self { stream: Stream::new(device)?, handle, states: Mutex::new(states) })
+        Ok(Self { stream: Stream::new(device)?, handle, states })
     }
 }
 
@@ -115,8 +115,7 @@ impl States {
 
 impl Drop for Warm {
     fn drop(&mut self) {
-        let states = self.states.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for state in states.values_mut().flat_map(|states| &mut states.0) {
+        for state in self.states.values_mut().flat_map(|states| &mut states.0) {
             if let Some((event, _bytes)) = state.last.take() {
                 // An engine that fails reads nothing any more.
                 let _ = event.synchronize();
@@ -147,11 +146,13 @@ impl HardwareDecoder {
         let _current = self.device.enter()?;
         let kind = jobs.first().and_then(|job| job.meta.baseline);
         let kind = kind.ok_or_else(|| Error::Invalid { what: "no file for engines".to_owned() })?;
-        let engines = match self.engines.get() {
-            Some(Ok(engines)) => engines,
+        let mut engines = match self.engines.get() {
+            Some(Ok(engines)) => engines.lock().unwrap_or_else(PoisonError::into_inner),
             Some(Err(error)) => return Err(error.clone()),
             None => return Err(Error::Invalid { what: "the engines are not warm".to_owned() }),
         };
+        let retired = || Error::Invalid { what: "the engines are given back".to_owned() };
+        let Warm { stream, handle, states } = engines.as_mut().ok_or_else(retired)?;
         let mut end = 0;
         let layouts: Vec<[Slice; 3]> =
             jobs.iter().map(|job| planes(job.meta.size, kind, &mut end)).collect();
@@ -160,20 +161,19 @@ impl HardwareDecoder {
         let images: Vec<nvjpeg::Image> = layouts.iter().map(|planes| image(planes, base)).collect();
         let encoded: Vec<&[u8]> = jobs.iter().map(|job| &*job.bytes).collect();
 
-        let mut states = engines.states.lock().unwrap_or_else(PoisonError::into_inner);
         let states = match states.entry(kind) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => place.insert(States::new(&engines.handle)?),
+            Entry::Vacant(place) => place.insert(States::new(handle)?),
         };
         let state = states.next()?;
         let decoded = Arc::new(Event::new(&self.device, Wait::Block)?);
         state.batch.initialize(jobs.len())?;
         // SAFETY: `last` keeps the bytes until the event; the planes have room (`planes`), lie
         // in memory of ours alone, and are kept until the event, too.
-        let result = unsafe { state.batch.decode(&encoded, &images, &engines.stream) };
-        if let Err(error) = decoded.record(&engines.stream) {
+        let result = unsafe { state.batch.decode(&encoded, &images, stream) };
+        if let Err(error) = decoded.record(stream) {
             // Nobody could wait for the engines otherwise.
-            let _ = engines.stream.synchronize();
+            let _ = stream.synchronize();
             return Err(error);
         }
         memory.use_until(&decoded);
@@ -266,7 +266,14 @@ impl Decoder for HardwareDecoder {
     }
 
     fn warm_up(&self) {
-        self.engines.get_or_init(|| Warm::new(self.nvjpeg, &self.device));
+        self.engines.get_or_init(|| Ok(Mutex::new(Some(Warm::new(self.nvjpeg, &self.device)?))));
+    }
+
+    /// nvJPEG takes up to a second for it, and many where several processes use the engines.
+    fn retire(&self) {
+        if let Some(Ok(engines)) = self.engines.get() {
+            drop(engines.lock().unwrap_or_else(PoisonError::into_inner).take());
+        }
     }
 
     fn engines(&self) -> Option<ports::Engines> {
@@ -287,6 +294,17 @@ impl Decoder for HardwareDecoder {
     }
 
     fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
+        // Engines take headers that libjpeg refuses, whose verdict counts (ERR-2).
+        let is_plain = |job: &DecodeJob| {
+            job.meta.baseline.is_some_and(|kind| Scan::is_plain(&job.bytes, kind))
+        };
+        let (jobs, others): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_plain);
+        if !others.is_empty() {
+            self.fallback.submit(others, sink);
+        }
+        if jobs.is_empty() {
+            return;
+        }
         let stopped = jobs.iter().all(|job| job.stop.raised());
         // Threads end such jobs at once.
         let decoded = if stopped { None } else { self.decode(&jobs).ok() };

@@ -167,7 +167,7 @@ impl CudaRenderer {
         let mut seen = HashSet::new();
         for (job, outcome) in jobs.iter().zip(outcomes) {
             let place = match &job.pixels {
-                Pixels::Host(HostPixels { region, channels, rows }) => {
+                Pixels::Host(HostPixels { region, channels, rows, .. }) => {
                     let piece = gathered.pieces.add(&**rows, rows.bytes(), &self.staging)?;
                     Ok(Place::Upload { piece, region: *region, channels: *channels })
                 }
@@ -369,7 +369,11 @@ impl Renderer for CudaRenderer {
         };
         let rendered = |(job, outcome): (RenderJob, Outcome)| {
             let passes = u32::try_from(job.plan.every_pass().count()).unwrap_or(u32::MAX);
-            let report = RenderReport { passes, ..RenderReport::default() };
+            let warnings = match &job.pixels {
+                Pixels::Host(pixels) => pixels.warnings,
+                _ => 0,
+            };
+            let report = RenderReport { passes, warnings, ..RenderReport::default() };
             Rendered { token: job.token, slot: job.slot, outcome: outcome.map(|()| report) }
         };
         sink.rendered(jobs.into_iter().zip(outcomes).map(rendered).collect());

@@ -147,7 +147,7 @@ impl Decoder for Sleeper {
         drop(turn);
         let pixels = |job: DecodeJob| {
             let (region, rows) = (job.region, Box::new(vec![0_u8; 3]));
-            let pixels = Ok(Pixels::Host(HostPixels { region, channels: 3, rows }));
+            let pixels = Ok(Pixels::Host(HostPixels { region, channels: 3, rows, warnings: 0 }));
             Decoded { token: job.token, pixels }
         };
         sink.decoded(jobs.into_iter().map(pixels).collect());

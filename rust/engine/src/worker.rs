@@ -190,6 +190,14 @@ fn work(number: usize, shared: &Arc<Shared>, parts: &Parts) {
             state.idle_workers -= 1;
         }
     }
+    drop(state);
+    // Those that gave engines their work: whoever closes the pipeline waits for them, and no longer
+    // than it may.
+    if matches!(role, Role::All | Role::Engine) {
+        for decoder in &parts.decoders {
+            guard(shared, "retiring a decoder", || decoder.retire());
+        }
+    }
 }
 
 /// Makes decoders ready; waits if another thread does.

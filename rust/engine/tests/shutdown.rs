@@ -4,12 +4,12 @@
 mod common;
 
 use common::{STUCK, Setup, drain, next_batch};
-use forebay_core::ports::{Cost, DecodeJob, DecodeSink, Decoder, Fault};
+use forebay_core::ports::{Cost, DecodeJob, DecodeSink, Decoder, Engines, Fault};
 use forebay_core::rng::EpochKey;
 use forebay_core::{ErrorKind, ImageMeta, Region};
 use forebay_engine::testing::{BatchRenderer, Delivery, FakeDecoder, Gate, Pace, PixelRoute};
 use forebay_engine::{FeedConfig, Next, Pipeline, left_behind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Slow backends of every kind, so that a pipeline always has work in hand.
@@ -144,8 +144,66 @@ impl Decoder for Starting {
     }
 }
 
+/// Its engines take until the gate opens to be given back.
+#[derive(Debug)]
+struct Ending(FakeDecoder, Arc<Gate>);
+
+impl Decoder for Ending {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn probe(&self, bytes: &[u8]) -> Result<ImageMeta, Fault> {
+        self.0.probe(bytes)
+    }
+
+    fn cost(&self, meta: &ImageMeta, region: Region) -> Option<Cost> {
+        self.0.cost(meta, region)
+    }
+
+    fn engines(&self) -> Option<Engines> {
+        self.0.engines
+    }
+
+    fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
+        self.0.submit(jobs, sink);
+    }
+
+    fn retire(&self) {
+        self.1.pass();
+    }
+}
+
+#[test]
+fn what_gives_engines_back_is_left_behind_and_can_be_waited_for() {
+    let _alone = left_behind_alone();
+    let gate = Arc::new(Gate::default());
+    let mut setup = Setup::new(8).workers(3);
+    let engines = Some(common::engines(4));
+    let decoder = FakeDecoder { engines, ..FakeDecoder::new(PixelRoute::Host) };
+    setup.decoders = vec![
+        Arc::new(FakeDecoder::new(PixelRoute::Host)),
+        Arc::new(Ending(decoder, Arc::clone(&gate))),
+    ];
+    let pipeline = setup.open();
+    pipeline.start_epoch(0, 0).unwrap();
+    next_batch(&pipeline).unwrap();
+    pipeline.close();
+    assert_eq!(pipeline.stats().threads_left, 1);
+    assert!(left_behind(Duration::from_millis(20)) >= 1);
+    gate.open();
+    assert_eq!(left_behind(10 * STUCK), 0);
+}
+
+/// Tests that count what is left behind, one at a time: it is the process's.
+fn left_behind_alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn what_starts_engines_is_left_behind_and_can_be_waited_for() {
+    let _alone = left_behind_alone();
     let gate = Arc::new(Gate::default());
     let mut setup = Setup::new(8).workers(2);
     let decoder = Starting(FakeDecoder::new(PixelRoute::Host), Arc::clone(&gate));

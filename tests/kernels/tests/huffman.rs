@@ -289,5 +289,13 @@ fn headers_of_other_files_are_refused() {
     }
     for end in 0..scan_of(&whole).unwrap().data() {
         assert_eq!(Scan::parse(&whole[..end], kind), None, "{end} bytes");
+        assert!(!Scan::is_plain(&whole[..end], kind), "{end} bytes");
     }
+    // What the JPEG engines are for, and what they would take though libjpeg does not.
+    let restarts = file(Encoding { restart_rows: 1, ..Encoding::default() });
+    assert!(Scan::is_plain(&restarts, kind));
+    let scan = whole.windows(2).position(|pair| pair == [0xff, 0xda]).unwrap();
+    let mut wrong = whole.clone();
+    wrong[scan + 3] = 0x4c;
+    assert!(!Scan::is_plain(&wrong, kind), "a scan header of another length");
 }

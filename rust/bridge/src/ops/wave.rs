@@ -193,7 +193,7 @@ fn decode_here(device: &SharedDevice, image: &Image<'_>) -> Result<Pixels, Error
     let rows = device.memory.take(len);
     let mut rows = rows.map_err(|fault| Error::new(ErrorKind::Memory, fault.reason))?;
     decode_region_into(bytes, meta, region, &Limits::default(), rows.bytes_mut())?;
-    Ok(Pixels::Host(HostPixels { region, channels, rows }))
+    Ok(Pixels::Host(HostPixels { region, channels, rows, warnings: 0 }))
 }
 
 /// Pixels by place in the wave; what failed is missing.

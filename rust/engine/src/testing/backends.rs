@@ -154,6 +154,7 @@ fn decode(bytes: &[u8], region: Region) -> Result<HostPixels, Fault> {
     }
     let shift = u8::try_from(region.x).unwrap_or(0);
     Ok(HostPixels {
+        warnings: 0,
         region,
         channels: 3,
         rows: Box::new(bytes.iter().map(|byte| byte.wrapping_add(shift)).collect::<Vec<_>>()),

@@ -91,6 +91,18 @@ impl Scan {
     ///
     /// `kind` is how the probe found the components to be sampled.
     pub fn parse(file: &[u8], kind: [Sampling; 3]) -> Option<Self> {
+        let (scan, restarts) = Self::header(file, kind)?;
+        (!restarts && scan.is_worth_it(file.len() - scan.data)).then_some(scan)
+    }
+
+    /// Whether libjpeg takes a file's header, as far as this knows: others are for it to judge.
+    pub fn is_plain(file: &[u8], kind: [Sampling; 3]) -> bool {
+        Self::header(file, kind).is_some()
+    }
+
+    /// What segments say up to the scan's data, and whether that has restart markers.
+    fn header(file: &[u8], kind: [Sampling; 3]) -> Option<(Self, bool)> {
+        let mut restarts = false;
         let none = Component { id: 0, across: 0, down: 0, dc: 0, ac: 0, quantisation: [0; 64] };
         let mut seen = Seen {
             size: None,
@@ -109,11 +121,10 @@ impl Scan {
                 SOF_BASELINE => seen.frame(segment)?,
                 DHT => seen.huffman(segment)?,
                 DQT => seen.quantisation(segment)?,
-                DRI if segment != [0, 0] => return None,
-                DRI | APP_FIRST..=APP_LAST | COM => {}
+                DRI => restarts = <[u8; 2]>::try_from(segment).ok()? != [0, 0],
+                APP_FIRST..=APP_LAST | COM => {}
                 SOS => {
-                    let scan = seen.scan(segment, file.len() - rest.len(), kind)?;
-                    return scan.is_worth_it(rest.len()).then_some(scan);
+                    return Some((seen.scan(segment, file.len() - rest.len(), kind)?, restarts));
                 }
                 _ => return None,
             }
