@@ -216,9 +216,6 @@ class Pipeline:
     ) -> None:
         """Opens it, on ``cuda:device`` if that is not -1; threads start with the first batch."""
         self._device = device
-        # The builtin behind the op: what it returns reaches the list below before Python looks at
-        # signals.
-        self._next: Any = getattr(_ops.pipeline_next, "_op", _ops.pipeline_next)
         self._replies = _Replies()
         with native_errors():
             self._handle: Tensor = _ops.pipeline_open(
@@ -238,8 +235,11 @@ class Pipeline:
         """
         waiting = self._replies.waiting
         if not waiting:
+            # The builtin behind the op: what it returns is in the list before Python looks at
+            # signals.
+            op = _ops.pipeline_next
             with native_errors():
-                waiting.extend(map(self._next, (self._handle,), (timeout_ms,)))
+                waiting.extend(map(getattr(op, "_op", op), (self._handle,), (timeout_ms,)))
         text, tensors = waiting[0]
         if not text:
             self.taken()

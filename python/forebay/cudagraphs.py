@@ -7,6 +7,7 @@ So the graph reads tensors of its own, into which each batch is copied::
     inputs = StaticInputs(next(batches))
     with torch.cuda.graph(graph):
         step(*inputs.batch)
+    graph.replay()  # a capture runs nothing
     for batch in batches:
         inputs.copy_(batch)
         graph.replay()

@@ -19,6 +19,9 @@ from . import cuda
 _DELIVERED = ("image", "label")
 
 
+# Those that are tensors.
+_PLACED = ("image", "label", "index", "valid", "size")
+
 # With deterministic=True these parts of the images that a decoder can decode go to it.
 _DETERMINISTIC_SHARES = {"cuda": 0.6, "hardware": 0.3}
 _BESIDE_THREADS = ("cuda", "hardware")
@@ -49,9 +52,21 @@ class Placement:
         given = device if isinstance(device, Mapping) else dict.fromkeys(_DELIVERED, device)
         if not given:
             raise ValueError('device must be "cpu", "cuda", or a dict of one by field, got {}')
+        wrong = [name for name in given if name not in _PLACED]
+        if wrong:
+            raise ValueError(
+                f"device must name some of {', '.join(_PLACED)}, got {wrong[0]!r}; a batch's own "
+                "names for them, as in fields={...}, do not count"
+            )
         devices = {name: as_device(value) for name, value in given.items()}
         found = sorted({str(each) for each in devices.values() if each.type == "cuda"})
-        if len(found) > 1:
+        if len(found) == 2 and found[0] == "cuda":
+            # The current one, beside one by its number: they must be the same.
+            devices = {
+                name: torch.device(found[1]) if str(each) == "cuda" else each
+                for name, each in devices.items()
+            }
+        elif len(found) > 1:
             raise ValueError(f"device must name one GPU, got {' and '.join(found)}")
         shares = None if decoders is None else _shares(decoders)
         if shares and any(shares.values()) and not found:
@@ -131,7 +146,10 @@ def _shares(decoders: object) -> dict[str, float]:
             raise ValueError(f"decoders: a share must be a number from 0 to 1, got {share!r}")
     total = sum(decoders.values())
     if total > 1 + 1e-9 or ("cpu" in decoders and len(decoders) > 1 and total < 1 - 1e-9):
-        raise ValueError(f"decoders: shares must add up to 1, got {dict(decoders)!r}")
+        raise ValueError(
+            'decoders: shares must add up to 1 at the most, and to 1 if "cpu" is one of several, '
+            f"got {dict(decoders)!r}"
+        )
     shares = {name: float(decoders[name]) for name in _BESIDE_THREADS if name in decoders}
     if not shares:
         # The rest goes to the one that needs no more of the host.
@@ -173,7 +191,9 @@ def as_device(value: object) -> torch.device:
             raise ValueError(f"device must be a number from 0 on, got {value}")
         device = torch.device("cuda", value)
     else:
-        raise ValueError(f'device must be "cpu", "cuda", "cuda:1" or a torch.device, got {value!r}')
+        raise ValueError(
+            f'device must be "cpu", "cuda", "cuda:1", a number or a torch.device, got {value!r}'
+        )
     if device.type not in ("cpu", "cuda"):
         raise NotImplementedError(f'device={str(device)!r} is not offered; use "cpu" or "cuda"')
     return device

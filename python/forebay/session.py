@@ -3,8 +3,8 @@
 **Invariants**
 - LIF-1: no wait in the core is longer than 50 ms, so Ctrl-C is seen; close waits at most a
   second; a session belongs to the process that opened it.
-- RES-1: what interrupts `next_batch` (Ctrl-C) loses no batch: the next call returns it, and until
-  then it does not count. The interpreter's exit also waits for
+- RES-1: what interrupts `next_batch` (Ctrl-C, a full GPU) loses no batch: the next call returns it,
+  and until then it does not count. The interpreter's exit also waits for
   what is in a GPU's libraries, which crash or hang if they are torn down meanwhile.
 """
 
@@ -117,6 +117,8 @@ class Session:
             batch = self.delivery.batch(
                 reply, tensors, self._paths, book, self._placement, self._pin
             )
+        except torch.OutOfMemoryError:
+            raise  # the next call tries again
         except Exception:
             self._settle(reply, tensors, book)
             raise

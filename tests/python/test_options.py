@@ -214,3 +214,21 @@ def test_options_are_frozen_and_pickle():
         assert pickle.loads(pickle.dumps(options)) == options
         with pytest.raises(AttributeError):
             options.surplus = 1
+
+
+@pytest.mark.parametrize("device", [{"img": "cuda"}, {"image": "cuda", "key": "cuda"}, {1: "cpu"}])
+def test_devices_are_of_fields(make_loader, device):
+    with pytest.raises(ValueError, match="device must name some of image, label"):
+        make_loader(device=device)
+
+
+@pytest.mark.parametrize("device", [-1, "cuda:-1", "gpu", None])
+def test_devices_that_cannot_be_are_refused(make_loader, device):
+    with pytest.raises(ValueError, match="device must be"):
+        make_loader(device=device)
+
+
+def test_one_gpu_may_be_named_in_two_ways(make_loader):
+    make_loader(device={"image": "cuda", "label": 0})
+    with pytest.raises(ValueError, match="name one GPU"):
+        make_loader(device={"image": "cuda:1", "label": 0})

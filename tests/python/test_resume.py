@@ -343,3 +343,23 @@ def test_res_1_a_signal_while_a_batch_is_shaped_loses_none(
     assert (counted["batches"], counted["samples"], counted["failures"]) == (5, 9, 1)
     assert len(log.read_text().splitlines()) == 1
     assert loader.state_dict()["epoch"] == 1
+
+
+def test_a_full_gpu_loses_no_batch(make_loader, paths, monkeypatch):
+    """Labels are placed last, when images are there already."""
+    loader = make_loader(forebay.FileList(paths[:4], labels=list(range(4))), batch_size=2)
+    place, full = forebay.placement.Placement.place, True
+
+    def placed(*arguments):
+        if full:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return place(*arguments)
+
+    monkeypatch.setattr(forebay.placement.Placement, "place", placed)
+    batches = iter(loader)
+    for _ in range(2):
+        with pytest.raises(torch.OutOfMemoryError):
+            next(batches)
+    assert loader.state_dict()["position"] == 0
+    full = False
+    assert [labels.tolist() for _, labels in batches] == [[0, 1], [2, 3]]
