@@ -134,7 +134,7 @@ def test_each_image_has_memory_of_its_own(encoded, device):  # MEM-2
         ({"orientation": "sideways"}, ValueError, "orientation"),
         ({"threads": -1}, ValueError, "threads must be an int >= 0, got -1"),
         ({"threads": 1.5}, TypeError, "threads"),
-        ({"device": None}, ValueError, 'device must be "cpu", "cuda", "cuda:1" or .* got None'),
+        ({"device": None}, ValueError, 'device must be "cpu", "cuda", .*, a number or .* got None'),
         ({"device": "gpu"}, ValueError, 'device must be "cpu" or "cuda", got \'gpu\''),
         ({"device": "mps"}, NotImplementedError, "device='mps' is not offered"),
         ({"encoded": [], "device": torch.device("meta")}, NotImplementedError, "'meta'"),
