@@ -60,8 +60,8 @@ def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "appl
         encoded: Tensor ``(n,)`` uint8 on the CPU, the bytes of the file.
         mode: the channels, by TorchCodec's names. ``"RGB"``: 3. ``"GRAY"``: 1, as Pillow's
             ``convert("L")``. ``"RGB_ALPHA"``: 4, where a file without alpha has 255.
-            ``"UNCHANGED"``: what the file stores, 1 to 4 channels; uint16 of a PNG of 16 bits, and
-            the indices of a PNG or TIFF with a palette.
+            ``"UNCHANGED"``: what the file stores, 1 to 4 channels; uint16 of a PNG or TIFF of 16
+            bits, and the indices of a PNG, TIFF, BMP or GIF with a palette.
         orientation: ``"apply"`` turns the image upright by its EXIF orientation, ``"ignore"``
             leaves the pixels as stored.
 
@@ -70,9 +70,8 @@ def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "appl
 
     Raises:
         ValueError: the image is truncated, damaged or of an unknown format.
-        NotImplementedError: a kind of image that is not decoded yet, such as 12-bit JPEG; with
-            ``"RGB_ALPHA"`` and ``"UNCHANGED"`` also WebP, TIFF, BMP and GIF with alpha, with
-            ``"UNCHANGED"`` JPEG and TIFF of four inks, TIFF of 16 bits, palettes of BMP and GIF.
+        NotImplementedError: a kind of image that is not decoded, such as 12-bit JPEG; with
+            ``"UNCHANGED"`` also JPEG and TIFF of four inks.
         TypeError: ``encoded`` is not a uint8 tensor of one dimension on the CPU.
 
     Determinism: the same bytes give the same pixels on every machine.

@@ -1,6 +1,7 @@
 """T14 to T16: images in grey, with alpha, and as the file stores them."""
 
 import io
+import struct
 
 import numpy as np
 import pytest
@@ -109,37 +110,66 @@ def test_jpegs_keep_their_channels():
     assert decode(inks, "RGB_ALPHA").shape == (4, 20, 30)
 
 
-@pytest.mark.parametrize("kind", ["WEBP", "TIFF", "BMP", "GIF"])
-def test_other_formats_refuse_what_they_would_lose(kind):
+def with_alpha():
     image = Image.fromarray(photo(20, 30))
-    plain = saved(image, kind)
-    for mode in MODES:
-        pixels = Image.open(io.BytesIO(plain)).convert("RGB").convert(MODES[mode])
-        assert torch.equal(decode(plain, mode), planes(pixels))
-    if kind == "GIF":
-        with pytest.raises(NotImplementedError, match="GIF with a palette"):
-            decode(plain, "UNCHANGED")
-    else:
-        assert torch.equal(decode(plain, "UNCHANGED"), decode(plain, "RGB"))
-    if kind == "BMP":
-        return  # Pillow writes none with alpha
-    image.putalpha(Image.fromarray(photo(20, 30, 3)).convert("L").point(lambda v: 255 * (v > 99)))
-    data = saved(image, kind)
-    for mode in ("RGB_ALPHA", "UNCHANGED"):
-        with pytest.raises(NotImplementedError, match="with alpha"):
-            decode(data, mode)
-    assert decode(data, "GRAY").shape == (1, 20, 30)
+    image.putalpha(Image.fromarray(photo(20, 30, 3)).convert("L"))
+    return image
 
 
-def test_a_bmp_with_a_palette_is_refused_as_it_is():
-    for image in (
-        Image.fromarray(photo(20, 30)).quantize(64),
-        Image.fromarray(photo(20, 30)[..., 0]),
-    ):
-        data = saved(image, "BMP")
-        with pytest.raises(NotImplementedError, match="BMP with a palette"):
-            decode(data, "UNCHANGED")
-        assert decode(data, "RGB").shape == (3, 20, 30)
+def bmp_of_masks(image, order):
+    """A BMP whose header says where in 32 bits red, green, blue and alpha lie."""
+    pixels = np.asarray(image)[::-1][..., ["RGBA".index(channel) for channel in order]].tobytes()
+    masks = [0xFF << 8 * order.index(channel) for channel in "RGBA"]
+    width, height = image.size
+    header = struct.pack("<IiiHHIIiiII4I", 108, width, height, 1, 32, 3, 0, 0, 0, 0, 0, *masks)
+    header += bytes(108 - len(header))
+    return b"BM" + struct.pack("<IHHI", 122 + len(pixels), 0, 0, 122) + header + pixels
+
+
+OTHERS = {
+    "WebP": lambda image: saved(image.convert("RGB"), "WEBP"),
+    "WebP with alpha": lambda image: saved(image, "WEBP", alpha_quality=60),
+    "WebP with lossless alpha": lambda image: saved(image, "WEBP", lossless=True, exact=True),
+    "WebP of frames": lambda image: saved(
+        image, "WEBP", save_all=True, append_images=[image.rotate(90)]
+    ),
+    "GIF": lambda image: saved(image.convert("RGB"), "GIF"),
+    "GIF with transparency": lambda image: saved(
+        image.convert("RGB").quantize(64), "GIF", transparency=9
+    ),
+    "BMP": lambda image: saved(image.convert("RGB"), "BMP"),
+    "BMP of two colours": lambda image: saved(image.convert("1"), "BMP"),
+    "BMP with greys": lambda image: saved(image.convert("L"), "BMP"),
+    "BMP with a palette": lambda image: saved(image.convert("RGB").quantize(64), "BMP"),
+    "BMP with alpha": lambda image: bmp_of_masks(image, "BGRA"),
+    "BMP with alpha first": lambda image: bmp_of_masks(image, "ABGR"),
+    "TIFF": lambda image: saved(image.convert("RGB"), "TIFF"),
+    "TIFF with alpha": lambda image: saved(image, "TIFF", compression="tiff_lzw"),
+    "TIFF of grey with alpha": lambda image: saved(image.convert("LA"), "TIFF"),
+    "TIFF with a palette": lambda image: saved(image.convert("RGB").quantize(64), "TIFF"),
+    "TIFF of two indices": lambda image: saved(image.convert("RGB").quantize(2), "TIFF"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_formats_in_any_mode_are_pillows(name):
+    data = OTHERS[name](with_alpha())
+    own = Image.open(io.BytesIO(data))
+    rgb = own.convert("RGB")
+    assert torch.equal(decode(data, "RGB"), planes(rgb))
+    assert torch.equal(decode(data, "GRAY"), planes(rgb.convert("L")))
+    assert torch.equal(decode(data, "RGB_ALPHA"), planes(own.convert("RGBA")))
+    assert torch.equal(decode(data, "UNCHANGED"), planes(own).to(torch.uint8))
+
+
+def test_run_lengths_of_a_bmp_are_indices():
+    codes = bytes([2, 1, 0, 0, 4, 2, 0, 0, 1, 2, 0, 2, 1, 0, 2, 1, 0, 1])
+    palette = bytes([10, 20, 30, 0, 40, 50, 60, 0, 70, 80, 90, 0])
+    header = struct.pack("<IiiHHIIiiII", 40, 4, 3, 1, 8, 1, 0, 0, 0, 3, 0)
+    file = b"BM" + struct.pack("<IHHI", 0, 0, 0, 66) + header + palette + codes
+    own = Image.open(io.BytesIO(file))
+    assert torch.equal(decode(file, "UNCHANGED"), planes(own))
+    assert torch.equal(decode(file, "RGB_ALPHA"), planes(own.convert("RGBA")))
 
 
 @pytest.mark.parametrize("colours", [2, 64, 256])
@@ -151,12 +181,19 @@ def test_a_tiff_with_a_palette_gives_its_indices(colours):
         assert torch.equal(decode(data, mode), planes(image.convert("RGB").convert(MODES[mode])))
 
 
-def test_a_tiff_of_16_bits_is_refused_as_it_is():
+def test_16_bits_of_a_tiff_stay():
     values = np.arange(600, dtype=np.uint16).reshape(20, 30) * 100
     data = saved(Image.fromarray(values), "TIFF")
-    with pytest.raises(NotImplementedError, match="TIFF of 16 bits"):
+    unchanged = decode(data, "UNCHANGED")
+    assert unchanged.dtype == torch.uint16 and np.array_equal(unchanged.numpy()[0], values)
+    assert torch.equal(decode(data, "GRAY")[0], torch.from_numpy((values >> 8).astype(np.uint8)))
+
+
+def test_a_tiff_of_four_inks_is_refused_as_it_is():
+    data = saved(Image.fromarray(photo(20, 30)).convert("CMYK"), "TIFF")
+    with pytest.raises(NotImplementedError, match="TIFF of four inks"):
         decode(data, "UNCHANGED")
-    assert decode(data, "GRAY").dtype == torch.uint8
+    assert decode(data, "RGB_ALPHA").shape == (4, 20, 30)
 
 
 @pytest.mark.parametrize("mode", ["RGB", "GRAY", "RGB_ALPHA", "UNCHANGED"])

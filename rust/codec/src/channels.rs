@@ -3,8 +3,7 @@
 //! Invariant: what a mode would have to guess is refused by name.
 
 use crate::decode::{Options, decode_into};
-use crate::probe::transparent;
-use crate::whole::{self, Stored};
+use crate::whole::{self, Channels, Stored};
 use crate::{Error, Mode};
 use forebay_core::ports::Stop;
 use forebay_core::{Format, ImageMeta, Layout, Limits, Orientation, Size};
@@ -45,41 +44,26 @@ pub fn decode_as(
     apply_orientation: bool,
     limits: &Limits,
 ) -> Result<Image, Error> {
-    let rgb = || rgb(bytes, meta, limits);
+    let whole = |channels| {
+        if meta.format == Format::Jpeg {
+            return rgb(bytes, meta, limits);
+        }
+        Ok(whole::decode(bytes, meta, channels, limits, &Stop::default())?.0)
+    };
     let stored = match mode {
-        Mode::Rgb => rgb()?,
-        Mode::Gray => gray(&rgb()?)?,
-        Mode::RgbAlpha | Mode::Unchanged if meta.format == Format::Png => {
-            let with_alpha = mode == Mode::RgbAlpha;
-            whole::png_stored(bytes, meta, with_alpha, limits, &Stop::default())?
-        }
-        Mode::RgbAlpha | Mode::Unchanged if transparent(bytes, meta) => {
-            let name = meta.format.name();
-            return Err(Error::unsupported(format!("{name} with alpha, but as RGB or GRAY")));
-        }
-        Mode::RgbAlpha => opaque(&rgb()?)?,
-        Mode::Unchanged
-            if meta.format == Format::Tiff && whole::has_palette(bytes, Format::Tiff)? =>
-        {
-            whole::tiff_indices(bytes, meta, limits, &Stop::default())?
-        }
-        Mode::Unchanged => match (meta.format, meta.components) {
-            (Format::Tiff, _) if whole::is_wide_tiff(bytes)? => {
-                let what = "TIFF of 16 bits, but as RGB, RGB_ALPHA or GRAY";
+        Mode::Rgb => whole(Channels::Rgb)?,
+        Mode::Gray => gray(&whole(Channels::Rgb)?)?,
+        Mode::RgbAlpha => match whole(Channels::RgbAlpha)? {
+            rgb if rgb.channels == 3 => Stored::opaque(&rgb.pixels)?,
+            with_alpha => with_alpha,
+        },
+        Mode::Unchanged if meta.format != Format::Jpeg => whole(Channels::Stored)?,
+        Mode::Unchanged => match meta.components {
+            1 => gray(&rgb(bytes, meta, limits)?)?,
+            3 => rgb(bytes, meta, limits)?,
+            _ => {
+                let what = "JPEG of four inks, but as RGB, RGB_ALPHA or GRAY";
                 return Err(Error::unsupported(what.to_owned()));
-            }
-            (Format::Gif | Format::Bmp, _) if whole::has_palette(bytes, meta.format)? => {
-                let name = meta.format.name();
-                return Err(Error::unsupported(format!(
-                    "{name} with a palette, but as RGB or GRAY"
-                )));
-            }
-            (_, 1) => gray(&rgb()?)?,
-            (_, 3) => rgb()?,
-            (format, _) => {
-                let name = format.name();
-                let what = format!("{name} of four inks, but as RGB, RGB_ALPHA or GRAY");
-                return Err(Error::unsupported(what));
             }
         },
     };
@@ -87,14 +71,14 @@ pub fn decode_as(
     planar(&stored, meta.size, orientation)
 }
 
-/// As stored, upright or not.
+/// A JPEG's colours, not turned upright.
 fn rgb(bytes: &[u8], meta: &ImageMeta, limits: &Limits) -> Result<Stored, Error> {
     let options =
         Options { layout: Layout::ChannelsLast, apply_orientation: false, ..Options::default() };
     let pixels = usize::try_from(3 * meta.size.pixels()).unwrap_or(usize::MAX);
     let mut pixels = Error::filled(0, pixels, "an image")?;
     decode_into(bytes, meta, &options, limits, &mut pixels)?;
-    Ok(Stored { channels: 3, wide: false, pixels })
+    Ok(Stored::bytes(3, pixels))
 }
 
 /// Pillow's `convert("L")`: ITU-R 601-2 luma in 16 fractional bits, half up.
@@ -104,17 +88,7 @@ fn gray(rgb: &Stored) -> Result<Stored, Error> {
         let sum = 19_595 * u32::from(*red) + 38_470 * u32::from(*green) + 7_471 * u32::from(*blue);
         *gray = ((sum + 0x8000) >> 16).to_le_bytes()[0];
     }
-    Ok(Stored { channels: 1, wide: false, pixels })
-}
-
-fn opaque(rgb: &Stored) -> Result<Stored, Error> {
-    let mut pixels = Error::filled(u8::MAX, rgb.pixels.len() / 3 * 4, "an image")?;
-    for (with, without) in
-        pixels.as_chunks_mut::<4>().0.iter_mut().zip(rgb.pixels.as_chunks::<3>().0)
-    {
-        with[..3].copy_from_slice(without);
-    }
-    Ok(Stored { channels: 4, wide: false, pixels })
+    Ok(Stored::bytes(1, pixels))
 }
 
 /// Planes of upright pixels.

@@ -7,7 +7,7 @@ use forebay_core::{Format, ImageMeta, Limits, Orientation, Size};
 /// Flags of the VP8X chunk.
 const ANIMATED: u8 = 0x02;
 const EXIF: u8 = 0x08;
-const ALPHA: u8 = 0x10;
+pub(crate) const ALPHA: u8 = 0x10;
 /// Position, size, duration and flags in front of an animated image's chunks.
 const FRAME_HEADER: usize = 16;
 
@@ -21,7 +21,9 @@ pub(crate) struct Picture<'a> {
     /// `VP8 ` or `VP8L`.
     pub(crate) kind: [u8; 4],
     pub(crate) bitstream: &'a [u8],
-    alpha: bool,
+    pub(crate) alpha: bool,
+    /// The alpha of a `VP8 ` image; one of `VP8L` has its own.
+    pub(crate) alpha_chunk: Option<&'a [u8]>,
     orientation: Orientation,
 }
 
@@ -56,8 +58,17 @@ impl<'a> Picture<'a> {
             Some(_) => {
                 let (kind, bitstream) = bitstream(rest)?;
                 let (size, alpha) = bitstream_size(kind, bitstream)?;
-                let orientation = Orientation::default();
-                Ok(Self { canvas: size, x: 0, y: 0, size, kind, bitstream, alpha, orientation })
+                Ok(Self {
+                    canvas: size,
+                    x: 0,
+                    y: 0,
+                    size,
+                    kind,
+                    bitstream,
+                    alpha,
+                    alpha_chunk: None,
+                    orientation: Orientation::default(),
+                })
             }
             None => Err(damaged("no chunk")),
         }
@@ -80,6 +91,7 @@ impl<'a> Picture<'a> {
             kind: *b"VP8 ",
             bitstream: &[],
             alpha: flags & ALPHA != 0,
+            alpha_chunk: None,
             orientation: orientation.unwrap_or_default(),
         };
         let mut inner = chunks;
@@ -94,6 +106,10 @@ impl<'a> Picture<'a> {
             inner = rest;
         }
         (picture.kind, picture.bitstream) = bitstream(inner)?;
+        picture.alpha_chunk = Chunks { rest: inner }
+            .take_while(|(kind, _)| *kind != picture.kind)
+            .find_map(|(kind, content)| (&kind == b"ALPH").then_some(content))
+            .filter(|_| &picture.kind == b"VP8 ");
         let (size, _) = bitstream_size(picture.kind, picture.bitstream)?;
         let fits =
             picture.x + size.width <= canvas.width && picture.y + size.height <= canvas.height;

@@ -126,10 +126,10 @@ impl Work<'_> {
             }
             Input::Encoded(bytes) => {
                 let channels = if C == 1 { Channels::First } else { Channels::Rgb };
-                let (pixels, warnings) =
+                let (stored, warnings) =
                     whole::decode(bytes, self.meta, channels, self.limits, self.stop)?;
                 report.warnings = warnings;
-                whole = Host::crop::<C>(pixels, self.meta.size, plan.region);
+                whole = Host::crop::<C>(stored.pixels, self.meta.size, plan.region);
             }
             Input::Host(pixels) => whole = Host::borrow::<C>(pixels, plan.region)?,
             Input::Interleaved(pixels) => {

@@ -1,7 +1,7 @@
 //! BMP pixels, by the `image` crate.
 
 use super::reader::Stoppable;
-use super::{drop_alpha, read_error, zeros};
+use super::{Channels, Stored, drop_alpha, painted, read_error, zeros};
 use crate::Error;
 use forebay_core::ports::Stop;
 use forebay_core::{Format, ImageMeta};
@@ -18,58 +18,75 @@ pub(crate) fn open<'a>(
     BmpDecoder::new(Stoppable::new(bytes, stop)).map_err(|error| convert(&error))
 }
 
-/// All pixels, RGB.
-pub(super) fn decode(bytes: &[u8], meta: &ImageMeta, stop: &Stop) -> Result<Vec<u8>, Error> {
-    let Some(numbered) = numbered(bytes)? else {
-        return read(open(bytes, stop)?, meta);
-    };
+/// All pixels: a palette's indices where they are asked for, else RGB, or RGBA where it is asked for
+/// and there.
+pub(super) fn decode(
+    bytes: &[u8],
+    meta: &ImageMeta,
+    channels: Channels,
+    stop: &Stop,
+) -> Result<Stored, Error> {
     let decoder = open(bytes, stop)?;
-    let palette = decoder.get_palette().unwrap_or_default();
-    let mut pixels = read(open(&numbered, stop)?, meta)?;
-    for pixel in pixels.chunks_exact_mut(3) {
-        pixel.copy_from_slice(&palette[usize::from(pixel[0])]);
+    let Some(palette) = decoder.get_palette() else {
+        let mut stored = read(decoder, meta)?;
+        if channels == Channels::Rgb && stored.channels == 4 {
+            drop_alpha(&mut stored.pixels);
+            stored.channels = 3;
+        }
+        return Ok(stored);
+    };
+    let numbered = numbered(bytes)?;
+    let numbers = read(open(&numbered, stop)?, meta)?;
+    let mut indices = zeros(meta, 1)?;
+    for (index, number) in indices.iter_mut().zip(numbers.pixels.as_chunks::<3>().0) {
+        *index = number[0];
     }
-    Ok(pixels)
+    if channels == Channels::Stored {
+        return Ok(Stored::bytes(1, indices));
+    }
+    Ok(Stored::bytes(3, painted(&indices, palette)?))
 }
 
-/// A file of run-length codes with numbers for colours, so that decoding it gives indices: the
-/// crate makes pixels that the codes skip black, and Pillow of the palette's first colour.
-fn numbered(bytes: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-    const RUN_LENGTHS: [u32; 2] = [1, 2];
+/// The file with numbers for a palette's colours, so that decoding it gives indices. The crate
+/// itself gives none of fewer than 8 bits, and makes pixels that run-length codes skip black, where
+/// Pillow gives them the palette's first colour.
+fn numbered(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    /// The length of the first header, whose fields and palette are narrower than those of others.
+    const CORE: usize = 12;
+    let short = || Error::truncated("the file ends inside its header");
     let long = |at: usize| {
         let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
-        Some(u32::from_le_bytes(bytes))
+        usize::try_from(u32::from_le_bytes(bytes)).ok()
     };
-    let (Some(data), Some(header), Some(kind), Some(used)) =
-        (long(10), long(14), long(30), long(46))
-    else {
-        return Ok(None);
-    };
-    let start = 14 + header as usize;
-    let colours = if used == 0 { 1 << bytes[28].min(8) } else { used as usize };
-    if header < 40 || !RUN_LENGTHS.contains(&kind) || start + 4 * colours > data as usize {
-        return Ok(None);
+    let (data, header) = long(10).zip(long(14)).ok_or_else(short)?;
+    let (bits, colour) = if header == CORE { (24, 3) } else { (28, 4) };
+    let colours = 1_usize << bytes.get(bits).ok_or_else(short)?.clamp(&1, &8);
+    let start = 14 + header;
+    let head = bytes.get(..start).ok_or_else(short)?;
+    let data = bytes.get(data..).ok_or_else(short)?;
+    let mut numbered = Error::filled(0, start + colour * colours + data.len(), "a BMP")?;
+    numbered[..start].copy_from_slice(head);
+    let place = u32::try_from(start + colour * colours).map_err(|_| short())?;
+    numbered[10..14].copy_from_slice(&place.to_le_bytes());
+    if header != CORE {
+        // The number of colours, 0 for all there can be.
+        numbered[46..50].fill(0);
     }
-    let mut numbered = Error::filled(0, bytes.len(), "a BMP")?;
-    numbered.copy_from_slice(bytes);
-    let palette = numbered.get_mut(start..).unwrap_or_default();
-    for (number, colour) in (0..=u8::MAX).zip(palette.chunks_exact_mut(4)).take(colours) {
-        colour.fill(number);
-    }
-    Ok(Some(numbered))
+    let palette = numbered[start..].chunks_exact_mut(colour).take(colours);
+    (0..=u8::MAX).zip(palette).for_each(|(number, colour)| colour.fill(number));
+    numbered[place as usize..].copy_from_slice(data);
+    Ok(numbered)
 }
 
-fn read(decoder: BmpDecoder<Stoppable<'_>>, meta: &ImageMeta) -> Result<Vec<u8>, Error> {
-    let alpha = decoder.color_type().has_alpha();
-    let mut pixels = zeros(meta, if alpha { 4 } else { 3 })?;
+/// RGB, with alpha where the file has it.
+fn read(decoder: BmpDecoder<Stoppable<'_>>, meta: &ImageMeta) -> Result<Stored, Error> {
+    let channels = decoder.color_type().channel_count();
+    let mut pixels = zeros(meta, usize::from(channels))?;
     if decoder.total_bytes() != pixels.len() as u64 {
         return Err(Error::internal(format!("probed {}, found another size", meta.size)));
     }
     decoder.read_image(&mut pixels).map_err(|error| convert(&error))?;
-    if alpha {
-        drop_alpha(&mut pixels);
-    }
-    Ok(pixels)
+    Ok(Stored::bytes(channels, pixels))
 }
 
 fn convert(error: &ImageError) -> Error {

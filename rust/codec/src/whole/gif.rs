@@ -1,7 +1,7 @@
 //! GIF pixels of the first image, by the `gif` crate.
 
 use super::reader::Stoppable;
-use super::{read_error, rgb_palette, zeros};
+use super::{Channels, Stored, painted, read_error, rgb_palette, zeros};
 use crate::Error;
 use forebay_core::ports::Stop;
 use forebay_core::{Format, ImageMeta, Size};
@@ -50,29 +50,42 @@ pub(crate) fn open<'a>(bytes: &'a [u8], limit: u64, stop: &'a Stop) -> Result<Op
     Ok(Opened { decoder, size, transparent, frame })
 }
 
-/// All pixels, RGB. What the image leaves free has the transparent colour, or the palette's first.
-pub(super) fn decode(bytes: &[u8], meta: &ImageMeta, stop: &Stop) -> Result<Vec<u8>, Error> {
+/// All pixels. What the image leaves free has the transparent colour, or the palette's first.
+pub(super) fn decode(
+    bytes: &[u8],
+    meta: &ImageMeta,
+    channels: Channels,
+    stop: &Stop,
+) -> Result<Stored, Error> {
     let mut opened = open(bytes, meta.size.pixels(), stop)?;
     if opened.size != meta.size {
         return Err(Error::internal(format!("probed {}, found another size", meta.size)));
     }
     let palette = opened.decoder.palette().map_err(|error| convert(&error))?;
     let palette = rgb_palette(Some(palette));
-    let free = palette[usize::from(opened.transparent.unwrap_or(0))];
-    let mut indices = Error::filled(0, opened.decoder.buffer_size(), "a GIF")?;
-    opened.decoder.read_into_buffer(&mut indices).map_err(|error| convert(&error))?;
-    let mut pixels = zeros(meta, 3)?;
-    pixels.chunks_exact_mut(3).for_each(|pixel| pixel.copy_from_slice(&free));
+    let mut image = Error::filled(0, opened.decoder.buffer_size(), "a GIF")?;
+    opened.decoder.read_into_buffer(&mut image).map_err(|error| convert(&error))?;
+    let mut indices = zeros(meta, 1)?;
+    indices.fill(opened.transparent.unwrap_or(0));
     let Frame { width, left, top } = opened.frame;
-    let line = 3 * meta.size.width as usize;
-    let rows = pixels.chunks_exact_mut(line).skip(top);
-    for (out, indices) in rows.zip(indices.chunks_exact(width)) {
-        let out = out[3 * left..3 * (left + width)].chunks_exact_mut(3);
-        for (out, &index) in out.zip(indices) {
-            out.copy_from_slice(&palette[usize::from(index)]);
+    let rows = indices.chunks_exact_mut(meta.size.width as usize).skip(top);
+    for (out, image) in rows.zip(image.chunks_exact(width)) {
+        out[left..left + width].copy_from_slice(image);
+    }
+    if channels == Channels::Stored {
+        return Ok(Stored::bytes(1, indices));
+    }
+    let pixels = painted(&indices, &palette)?;
+    let Some(transparent) = opened.transparent.filter(|_| channels == Channels::RgbAlpha) else {
+        return Ok(Stored::bytes(3, pixels));
+    };
+    let mut stored = Stored::opaque(&pixels)?;
+    for (pixel, &index) in stored.pixels.as_chunks_mut::<4>().0.iter_mut().zip(&indices) {
+        if index == transparent {
+            pixel[3] = 0;
         }
     }
-    Ok(pixels)
+    Ok(stored)
 }
 
 fn convert(error: &DecodingError) -> Error {

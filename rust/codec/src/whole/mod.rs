@@ -1,7 +1,7 @@
-//! Formats that are decoded whole, each by the crate that is kept for it, to RGB as Pillow's
-//! `convert("RGB")` gives it.
+//! Formats that are decoded whole, each by the crate that is kept for it: to what Pillow's
+//! `convert("RGB")` and `convert("RGBA")` give, or as stored.
 //!
-//! Invariants: alpha is dropped, not composited; of several images in a file the first is decoded;
+//! Invariants: for RGB alpha is dropped, not composited; of several images in a file the first is decoded;
 //! a file that ends early is an error; a crate's panic is the file's fault, not the pipeline's.
 
 pub(crate) mod bmp;
@@ -21,45 +21,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub(crate) enum Channels {
     /// Three: colour, alpha dropped.
     Rgb,
+    /// Four, or three where the file has no alpha.
+    RgbAlpha,
+    /// What the file has: a palette's indices, grey or colour, alpha behind it, 8 or 16 bits.
+    Stored,
     /// One: palette indices, the grey value, or the first colour; for masks, which are PNGs.
     First,
 }
 
-impl Channels {
-    pub(crate) fn count(self) -> usize {
-        match self {
-            Self::Rgb => 3,
-            Self::First => 1,
-        }
-    }
-}
-
-/// All pixels, interleaved, and the number of warnings about missing ones that were accepted.
-pub(crate) fn decode(
-    bytes: &[u8],
-    meta: &ImageMeta,
-    channels: Channels,
-    limits: &Limits,
-    stop: &Stop,
-) -> Result<(Vec<u8>, u32), Error> {
-    let format = meta.format;
-    if channels == Channels::First && format != Format::Png {
-        return Err(Error::unsupported(format!("{} as a mask", format.name())));
-    }
-    guarded(format, || {
-        let pixels = match format {
-            Format::Png => return png::decode(bytes, meta, channels, limits, stop),
-            Format::WebP => webp::decode(bytes, meta, stop)?,
-            Format::Bmp => bmp::decode(bytes, meta, stop)?,
-            Format::Tiff => return tiff::decode(bytes, meta, channels, limits, stop),
-            Format::Gif => gif::decode(bytes, meta, stop)?,
-            Format::Jpeg => return Err(Error::internal("JPEG is decoded by region")),
-        };
-        Ok((pixels, 0))
-    })
-}
-
-/// All pixels as a file stores them, interleaved.
+/// All pixels, interleaved.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) channels: u8,
@@ -68,42 +38,45 @@ pub(crate) struct Stored {
     pub(crate) pixels: Vec<u8>,
 }
 
-/// A PNG as it is stored, a palette's indices among it, or as RGB with alpha.
-pub(crate) fn png_stored(
-    bytes: &[u8],
-    meta: &ImageMeta,
-    with_alpha: bool,
-    limits: &Limits,
-    stop: &Stop,
-) -> Result<Stored, Error> {
-    guarded(Format::Png, || png::stored(bytes, meta, with_alpha, limits, stop))
+impl Stored {
+    pub(crate) fn bytes(channels: u8, pixels: Vec<u8>) -> Self {
+        Self { channels, wide: false, pixels }
+    }
+
+    /// Colour with an alpha of 255 behind it.
+    pub(crate) fn opaque(rgb: &[u8]) -> Result<Self, Error> {
+        let mut pixels = Error::filled(u8::MAX, rgb.len() / 3 * 4, "an image")?;
+        for (with, without) in pixels.as_chunks_mut::<4>().0.iter_mut().zip(rgb.as_chunks::<3>().0)
+        {
+            with[..3].copy_from_slice(without);
+        }
+        Ok(Self::bytes(4, pixels))
+    }
 }
 
-/// The indices of a TIFF whose pixels are numbers of a palette.
-pub(crate) fn tiff_indices(
+/// All pixels, and the number of warnings about missing ones that were accepted.
+pub(crate) fn decode(
     bytes: &[u8],
     meta: &ImageMeta,
+    channels: Channels,
     limits: &Limits,
     stop: &Stop,
-) -> Result<Stored, Error> {
-    let decode = || tiff::decode(bytes, meta, Channels::First, limits, stop);
-    let (pixels, _) = guarded(Format::Tiff, decode)?;
-    Ok(Stored { channels: 1, wide: false, pixels })
-}
-
-/// Whether a GIF's, BMP's or TIFF's pixels are numbers of a palette.
-pub(crate) fn has_palette(bytes: &[u8], format: Format) -> Result<bool, Error> {
-    let stop = Stop::default();
-    guarded(format, || match format {
-        Format::Bmp => Ok(bmp::open(bytes, &stop)?.get_palette().is_some()),
-        Format::Tiff => Ok(tiff::open(bytes, &stop)?.indexed()),
-        _ => Ok(format == Format::Gif),
+) -> Result<(Stored, u32), Error> {
+    let format = meta.format;
+    if channels == Channels::First && format != Format::Png {
+        return Err(Error::unsupported(format!("{} as a mask", format.name())));
+    }
+    guarded(format, || {
+        let stored = match format {
+            Format::Png => return png::decode(bytes, meta, channels, limits, stop),
+            Format::Tiff => return tiff::decode(bytes, meta, channels, limits, stop),
+            Format::WebP => webp::decode(bytes, meta, channels, stop)?,
+            Format::Bmp => bmp::decode(bytes, meta, channels, stop)?,
+            Format::Gif => gif::decode(bytes, meta, channels, stop)?,
+            Format::Jpeg => return Err(Error::internal("JPEG is decoded by region")),
+        };
+        Ok((stored, 0))
     })
-}
-
-/// Whether a TIFF's first page has 16 bits a sample.
-pub(crate) fn is_wide_tiff(bytes: &[u8]) -> Result<bool, Error> {
-    guarded(Format::Tiff, || Ok(tiff::open(bytes, &Stop::default())?.depth > 8))
 }
 
 /// Runs a crate's decoder on a file that may be hostile. Nothing of it outlives a panic.
@@ -168,4 +141,13 @@ fn rgb_palette(stored: Option<&[u8]>) -> [[u8; 3]; 256] {
         entry.copy_from_slice(stored);
     }
     palette
+}
+
+/// The colours of a palette's indices, which are all below its length.
+fn painted(indices: &[u8], palette: &[[u8; 3]]) -> Result<Vec<u8>, Error> {
+    let mut pixels = Error::filled(0, 3 * indices.len(), "an image")?;
+    for (pixel, &index) in pixels.as_chunks_mut::<3>().0.iter_mut().zip(indices) {
+        *pixel = palette[usize::from(index)];
+    }
+    Ok(pixels)
 }

@@ -1,11 +1,11 @@
-//! PNG pixels, by the `png` crate: to RGB as Pillow's `convert("RGB")`, or to indices.
+//! PNG pixels, by the `png` crate: as Pillow's `convert("RGB")` or `convert("RGBA")`, or as stored.
 //!
 //! Invariants: of 16 bits the high byte is taken, for grey too, where Pillow clips all above 255 to
 //! white; of an APNG the default image is decoded; missing pixel data is an error unless truncated
 //! files are accepted.
 
 use super::reader::{STOPPED, Stoppable};
-use super::{Channels, Stored, grey_scale, rgb_palette, sample};
+use super::{Channels, Stored, grey_scale, rgb_palette, sample, zeros};
 use crate::Error;
 use forebay_core::ports::Stop;
 use forebay_core::{ImageMeta, Limits};
@@ -68,102 +68,98 @@ fn read(
     Ok(Rows { packed, line, colour, depth, palette, truncated })
 }
 
-/// As stored, or as RGB with alpha.
-pub(super) fn stored(
-    bytes: &[u8],
-    meta: &ImageMeta,
-    with_alpha: bool,
-    limits: &Limits,
-    stop: &Stop,
-) -> Result<Stored, Error> {
-    let transformations = if with_alpha {
-        Transformations::STRIP_16 | Transformations::EXPAND | Transformations::ALPHA
-    } else {
-        Transformations::IDENTITY
-    };
-    let Rows { mut packed, line, colour, depth, .. } =
-        read(bytes, meta, transformations, limits, stop)?;
-    let samples = colour.samples();
-    let channels = u8::try_from(samples).expect("at most 4");
-    if with_alpha && samples == 2 {
-        let mut pixels = Error::filled(0, 2 * packed.len(), "a PNG's pixels")?;
-        let pairs = packed.as_chunks::<2>().0;
-        for (out, &[grey, alpha]) in pixels.as_chunks_mut::<4>().0.iter_mut().zip(pairs) {
-            *out = [grey, grey, grey, alpha];
-        }
-        return Ok(Stored { channels: 4, wide: false, pixels });
-    }
-    if depth == 16 {
-        for sample in packed.as_chunks_mut::<2>().0 {
-            *sample = u16::from_be_bytes(*sample).to_ne_bytes();
-        }
-    } else if depth < 8 {
-        let width = meta.size.width as usize;
-        let scale = if colour == ColorType::Indexed { 1 } else { grey_scale(depth) };
-        let mut pixels = Error::filled(0, width * meta.size.height as usize, "a PNG's pixels")?;
-        for (packed, out) in packed.chunks_exact(line).zip(pixels.chunks_exact_mut(width)) {
-            for (column, out) in out.iter_mut().enumerate() {
-                *out = sample(packed, column, depth) * scale;
-            }
-        }
-        packed = pixels;
-    }
-    Ok(Stored { channels, wide: depth == 16, pixels: packed })
-}
-
-/// All pixels, interleaved, and a warning if some are missing.
+/// All pixels, and a warning if some are missing.
 pub(super) fn decode(
     bytes: &[u8],
     meta: &ImageMeta,
     channels: Channels,
     limits: &Limits,
     stop: &Stop,
-) -> Result<(Vec<u8>, u32), Error> {
-    let Rows { packed, line, colour, depth, palette, truncated } =
-        read(bytes, meta, Transformations::STRIP_16, limits, stop)?;
-    let width = meta.size.width as usize;
-    let pixels = width * meta.size.height as usize;
-    let mut out = Error::filled(0, pixels * channels.count(), "a PNG's pixels")?;
-    for (packed, out) in
-        packed.chunks_exact(line).zip(out.chunks_exact_mut(width * channels.count()))
-    {
-        let raw = |column: usize| sample(packed, column, depth);
-        match (colour, channels) {
-            (ColorType::Rgb, Channels::Rgb) => out.copy_from_slice(packed),
-            (ColorType::Rgba, Channels::Rgb) => {
-                for (out, pixel) in out.chunks_exact_mut(3).zip(packed.chunks_exact(4)) {
+) -> Result<(Stored, u32), Error> {
+    let transformations = match channels {
+        Channels::Rgb | Channels::First => Transformations::STRIP_16,
+        Channels::RgbAlpha => {
+            Transformations::STRIP_16 | Transformations::EXPAND | Transformations::ALPHA
+        }
+        Channels::Stored => Transformations::IDENTITY,
+    };
+    let rows = read(bytes, meta, transformations, limits, stop)?;
+    let warnings = rows.truncated.into();
+    let stored = match channels {
+        Channels::Rgb => Stored::bytes(3, rgb(&rows, meta)?),
+        Channels::First => Stored::bytes(1, first(&rows, meta)?),
+        Channels::RgbAlpha if rows.colour == ColorType::GrayscaleAlpha => {
+            let mut pixels = Error::filled(0, 2 * rows.packed.len(), "a PNG's pixels")?;
+            let pairs = rows.packed.as_chunks::<2>().0;
+            for (out, &[grey, alpha]) in pixels.as_chunks_mut::<4>().0.iter_mut().zip(pairs) {
+                *out = [grey, grey, grey, alpha];
+            }
+            Stored::bytes(4, pixels)
+        }
+        Channels::RgbAlpha => Stored::bytes(4, rows.packed),
+        Channels::Stored if rows.depth < 8 => Stored::bytes(1, first(&rows, meta)?),
+        Channels::Stored => {
+            let Rows { mut packed, colour, depth, .. } = rows;
+            let wide = depth == 16;
+            if wide {
+                for sample in packed.as_chunks_mut::<2>().0 {
+                    *sample = u16::from_be_bytes(*sample).to_ne_bytes();
+                }
+            }
+            let channels = u8::try_from(colour.samples()).expect("at most 4");
+            Stored { channels, wide, pixels: packed }
+        }
+    };
+    Ok((stored, warnings))
+}
+
+/// Colour without alpha.
+fn rgb(rows: &Rows, meta: &ImageMeta) -> Result<Vec<u8>, Error> {
+    let mut out = zeros(meta, 3)?;
+    let lines = out.chunks_exact_mut(3 * meta.size.width as usize);
+    for (out, packed) in lines.zip(rows.packed.chunks_exact(rows.line)) {
+        let raw = |column: usize| sample(packed, column, rows.depth);
+        let pixels = out.chunks_exact_mut(3);
+        match rows.colour {
+            ColorType::Rgb => out.copy_from_slice(packed),
+            ColorType::Rgba => {
+                for (out, pixel) in pixels.zip(packed.chunks_exact(4)) {
                     out.copy_from_slice(&pixel[..3]);
                 }
             }
-            (ColorType::Indexed, Channels::Rgb) => {
-                for (column, out) in out.chunks_exact_mut(3).enumerate() {
-                    out.copy_from_slice(&palette[usize::from(raw(column))]);
+            ColorType::Indexed => {
+                for (column, out) in pixels.enumerate() {
+                    out.copy_from_slice(&rows.palette[usize::from(raw(column))]);
                 }
             }
-            (ColorType::Grayscale, Channels::Rgb) => {
-                let scale = grey_scale(depth);
-                for (column, out) in out.chunks_exact_mut(3).enumerate() {
+            ColorType::Grayscale => {
+                let scale = grey_scale(rows.depth);
+                for (column, out) in pixels.enumerate() {
                     out.fill(raw(column) * scale);
                 }
             }
-            (ColorType::GrayscaleAlpha, Channels::Rgb) => {
-                for (out, pixel) in out.chunks_exact_mut(3).zip(packed.chunks_exact(2)) {
+            ColorType::GrayscaleAlpha => {
+                for (out, pixel) in pixels.zip(packed.chunks_exact(2)) {
                     out.fill(pixel[0]);
                 }
             }
-            (ColorType::Indexed | ColorType::Grayscale, Channels::First) => {
-                let scale = if colour == ColorType::Grayscale { grey_scale(depth) } else { 1 };
-                for (column, out) in out.iter_mut().enumerate() {
-                    *out = raw(column) * scale;
-                }
-            }
-            (ColorType::Rgb | ColorType::Rgba | ColorType::GrayscaleAlpha, Channels::First) => {
-                let pixels = packed.chunks_exact(colour.samples());
-                out.iter_mut().zip(pixels).for_each(|(out, pixel)| *out = pixel[0]);
-            }
         }
     }
-    Ok((out, truncated.into()))
+    Ok(out)
+}
+
+/// A palette's indices, greys, or the first colour.
+fn first(rows: &Rows, meta: &ImageMeta) -> Result<Vec<u8>, Error> {
+    let scale = if rows.colour == ColorType::Indexed { 1 } else { grey_scale(rows.depth) };
+    let samples = rows.colour.samples();
+    let mut out = zeros(meta, 1)?;
+    let lines = out.chunks_exact_mut(meta.size.width as usize);
+    for (out, packed) in lines.zip(rows.packed.chunks_exact(rows.line)) {
+        for (column, out) in out.iter_mut().enumerate() {
+            *out = sample(packed, samples * column, rows.depth) * scale;
+        }
+    }
+    Ok(out)
 }
 
 fn is_eof(error: &DecodingError) -> bool {

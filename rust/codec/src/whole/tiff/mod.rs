@@ -11,7 +11,7 @@ mod tags;
 pub(crate) use tags::open;
 
 use super::reader::Stoppable;
-use super::{Channels, grey_scale, read_error, sample, zeros};
+use super::{Channels, Stored, grey_scale, read_error, sample, zeros};
 use crate::Error;
 use crate::jpeg::rgb_from_inks;
 use coded::Coded;
@@ -27,18 +27,16 @@ enum Colour {
     /// A number of the palette.
     Indexed,
     Rgb,
-    /// Colour that is multiplied by the alpha behind it, which Pillow undoes.
-    Premultiplied,
     Cmyk,
 }
 
 impl Colour {
-    /// Samples that are read.
+    /// Of a pixel.
     fn samples(self) -> usize {
         match self {
             Self::Grey | Self::Indexed => 1,
             Self::Rgb => 3,
-            Self::Premultiplied | Self::Cmyk => 4,
+            Self::Cmyk => 4,
         }
     }
 }
@@ -50,14 +48,17 @@ pub(crate) struct Opened<'a> {
     pub(crate) orientation: Orientation,
     /// Stored samples of a pixel.
     pub(crate) components: u8,
+    /// Behind the colour.
     pub(crate) alpha: bool,
+    /// Colours are multiplied by alpha, which is undone, as Pillow does.
+    premultiplied: bool,
     colour: Colour,
     palette: Vec<[u8; 3]>,
     /// Of pixels that the crate does not read.
     coded: Option<Coded<'a>>,
     /// Samples of a pixel that are read, unless they are planar.
     samples: usize,
-    pub(crate) depth: u8,
+    depth: u8,
     planar: bool,
     /// Strips are tiles of the image's width.
     tile: Size,
@@ -81,50 +82,75 @@ impl Opened<'_> {
         Size { width, height }
     }
 
-    /// Whether pixels are numbers of a palette.
-    pub(crate) fn indexed(&self) -> bool {
-        self.colour == Colour::Indexed
-    }
-
     /// The part of the image that a strip or tile holds.
     fn data(&self, index: u32) -> Size {
         let (width, height) = self.decoder.chunk_data_dimensions(index);
         Size { width, height }
     }
 
-    /// Strips and tiles that are read.
-    fn chunks(&self) -> u32 {
-        let (across, down) = self.tiles();
-        let planes = if self.planar { self.colour.samples() } else { 1 };
-        across * down * u32::try_from(planes).expect("at most 4")
+    /// Samples of a pixel that are read where each has a plane.
+    fn planes(&self, channels: Channels) -> usize {
+        let alpha = self.alpha && (self.premultiplied || channels != Channels::Rgb);
+        self.colour.samples() + usize::from(alpha)
     }
 
-    /// Interleaved samples of the strip or tile at a place, in 8 bits, its width, and the samples
-    /// of a pixel.
+    /// Channels of a pixel that comes out, and whether they have 16 bits.
+    fn output(&self, channels: Channels) -> Result<(usize, bool), Error> {
+        let alpha = usize::from(self.alpha);
+        let wide = self.depth > 8;
+        let refuse =
+            |what| Err(Error::unsupported(format!("TIFF {what}, but as RGB, RGB_ALPHA or GRAY")));
+        match channels {
+            Channels::Rgb => Ok((3, false)),
+            Channels::RgbAlpha => Ok((3 + alpha, false)),
+            Channels::Stored if self.colour == Colour::Cmyk => refuse("of four inks"),
+            Channels::Stored if wide && self.premultiplied => {
+                refuse("of 16 bits that are multiplied by alpha")
+            }
+            Channels::Stored => Ok((self.colour.samples() + alpha, wide)),
+            Channels::First => Err(Error::internal("a mask of a TIFF")),
+        }
+    }
+
+    /// Interleaved samples of the strip or tile at a place, its width, and the samples of a pixel.
     fn tile(&mut self, place: u32, read: &mut Read<'_>) -> Result<(Vec<u8>, usize, usize), Error> {
         let width = self.data(place).width as usize;
-        if !self.planar {
-            return Ok((self.chunk(place, width * self.samples, read)?, width, self.samples));
-        }
-        let (across, down) = self.tiles();
-        let planes = self.colour.samples();
-        let mut pixels = Vec::new();
-        for plane in 0..planes {
-            let before = across * down * u32::try_from(plane).expect("at most 4");
-            let samples = self.chunk(before + place, width, read)?;
-            if plane == 0 {
-                pixels = Error::filled(0, samples.len() * planes, "a tile")?;
+        let (samples, mut pixels) = if self.planar {
+            let (across, down) = self.tiles();
+            let planes = self.planes(read.channels);
+            let mut pixels = Vec::new();
+            for plane in 0..planes {
+                let before = across * down * u32::try_from(plane).expect("at most 5");
+                let samples = self.chunk(before + place, width, read)?;
+                if plane == 0 {
+                    pixels = Error::filled(0, samples.len() * planes, "a tile")?;
+                }
+                let stored = pixels.chunks_exact_mut(read.bytes).skip(plane).step_by(planes);
+                for (stored, sample) in stored.zip(samples.chunks_exact(read.bytes)) {
+                    stored.copy_from_slice(sample);
+                }
             }
-            let stored = pixels.iter_mut().skip(plane).step_by(planes);
-            stored.zip(samples).for_each(|(stored, sample)| *stored = sample);
+            (planes, pixels)
+        } else {
+            (self.samples, self.chunk(place, width * self.samples, read)?)
+        };
+        if self.premultiplied {
+            for pixel in pixels.chunks_exact_mut(samples) {
+                let (colours, behind) = pixel.split_at_mut(self.colour.samples());
+                let alpha = u16::from(behind[0]);
+                for colour in colours {
+                    let without = (255 * u16::from(*colour)).checked_div(alpha).unwrap_or(0);
+                    *colour = u8::try_from(without).unwrap_or(u8::MAX);
+                }
+            }
         }
-        Ok((pixels, width, planes))
+        Ok((pixels, width, samples))
     }
 
-    /// The samples of one of the file's chunks, `line` of them in a row, in 8 bits.
+    /// The samples of one of the file's chunks, `line` of them in a row, of `read.bytes` each.
     fn chunk(&mut self, index: u32, line: usize, read: &mut Read<'_>) -> Result<Vec<u8>, Error> {
         let depth = usize::from(self.depth);
-        let scale = if self.indexed() { 1 } else { grey_scale(depth) };
+        let scale = if self.colour == Colour::Indexed { 1 } else { grey_scale(depth) };
         if let Some(coded) = &self.coded {
             let (mut samples, warnings) =
                 coded.samples(index, self.tile, self.data(index), read.limits, read.stop)?;
@@ -140,6 +166,9 @@ impl Opened<'_> {
                 Ok(rows.flat_map(|row| (0..line).map(|x| sample(row, x, depth) * scale)).collect())
             }
             DecodingResult::U8(samples) => Ok(samples),
+            DecodingResult::U16(samples) if read.bytes == 2 => {
+                Ok(samples.iter().flat_map(|sample| sample.to_ne_bytes()).collect())
+            }
             DecodingResult::U16(samples) => {
                 Ok(samples.iter().map(|sample| sample.to_be_bytes()[0]).collect())
             }
@@ -147,26 +176,26 @@ impl Opened<'_> {
         }
     }
 
-    /// A row of pixels of `samples` samples as RGB.
-    fn rgb(&self, stored: &[u8], samples: usize, out: &mut [u8]) {
-        let pixels = out.chunks_exact_mut(3).zip(stored.chunks_exact(samples));
+    /// A row of pixels of `samples` samples as colour, with alpha if `out` has `channels` for it.
+    fn paint(&self, stored: &[u8], samples: usize, out: &mut [u8], channels: usize) {
+        let pixels = out.chunks_exact_mut(channels).zip(stored.chunks_exact(samples));
         match self.colour {
-            Colour::Grey => pixels.for_each(|(out, stored)| out.fill(stored[0])),
+            Colour::Grey => pixels.for_each(|(out, stored)| out[..3].fill(stored[0])),
             Colour::Indexed => pixels.for_each(|(out, stored)| {
-                out.copy_from_slice(&self.palette[usize::from(stored[0])]);
+                out[..3].copy_from_slice(&self.palette[usize::from(stored[0])]);
             }),
-            Colour::Rgb if samples == 3 => out.copy_from_slice(stored),
-            Colour::Rgb => pixels.for_each(|(out, stored)| out.copy_from_slice(&stored[..3])),
-            Colour::Premultiplied => pixels.for_each(|(out, stored)| {
-                let alpha = u16::from(stored[3]);
-                for (out, &stored) in out.iter_mut().zip(stored) {
-                    let colour = (255 * u16::from(stored)).checked_div(alpha).unwrap_or(0);
-                    *out = u8::try_from(colour).unwrap_or(u8::MAX);
-                }
-            }),
+            Colour::Rgb if samples == channels => out.copy_from_slice(stored),
+            Colour::Rgb => pixels.for_each(|(out, stored)| out[..3].copy_from_slice(&stored[..3])),
             Colour::Cmyk => pixels.for_each(|(out, stored)| {
-                out.copy_from_slice(&rgb_from_inks([stored[0], stored[1], stored[2], stored[3]]));
+                out[..3]
+                    .copy_from_slice(&rgb_from_inks([stored[0], stored[1], stored[2], stored[3]]));
             }),
+        }
+        if channels == 4 {
+            let place = self.colour.samples();
+            for (out, stored) in out.chunks_exact_mut(4).zip(stored.chunks_exact(samples)) {
+                out[3] = stored[place];
+            }
         }
     }
 }
@@ -175,48 +204,56 @@ impl Opened<'_> {
 struct Read<'a> {
     limits: &'a Limits,
     stop: &'a Stop,
+    channels: Channels,
+    /// Of a sample that comes out.
+    bytes: usize,
     /// About damage that was worked around.
     warnings: u32,
 }
 
-/// All pixels, RGB or, of a palette, its numbers; and warnings about damage.
+/// All pixels, and warnings about damage.
 pub(super) fn decode(
     bytes: &[u8],
     meta: &ImageMeta,
     channels: Channels,
     limits: &Limits,
     stop: &Stop,
-) -> Result<(Vec<u8>, u32), Error> {
+) -> Result<(Stored, u32), Error> {
     let mut opened = open(bytes, stop)?;
     if opened.size != meta.size {
         return Err(Error::internal(format!("probed {}, found another size", meta.size)));
     }
+    let (count, wide) = opened.output(channels)?;
+    let (across, down) = opened.tiles();
     if let Some(coded) = &opened.coded {
-        for index in 0..opened.chunks() {
+        let planes = if opened.planar { opened.planes(channels) } else { 1 };
+        for index in 0..across * down * u32::try_from(planes).expect("at most 5") {
             coded.probe(index, opened.tile, opened.data(index), limits, stop)?;
         }
     }
-    let mut pixels = zeros(meta, channels.count())?;
-    let mut read = Read { limits, stop, warnings: 0 };
-    let (across, down) = opened.tiles();
-    let line = channels.count() * meta.size.width as usize;
+    let mut read = Read { limits, stop, channels, bytes: 1 + usize::from(wide), warnings: 0 };
+    let pixel = count * read.bytes;
+    let mut pixels = zeros(meta, pixel)?;
     for place in 0..across * down {
         let (stored, width, samples) = opened.tile(place, &mut read)?;
-        let left = channels.count() * (place % across * opened.tile.width) as usize;
+        let left = pixel * (place % across * opened.tile.width) as usize;
         let top = (place / across * opened.tile.height) as usize;
-        let rows = pixels.chunks_exact_mut(line).skip(top);
-        for (out, stored) in rows.zip(stored.chunks_exact(width * samples)) {
-            let out = &mut out[left..left + channels.count() * width];
-            match channels {
-                Channels::Rgb => opened.rgb(stored, samples, out),
-                Channels::First => {
-                    let first = stored.iter().step_by(samples);
-                    out.iter_mut().zip(first).for_each(|(out, &first)| *out = first);
+        let rows = pixels.chunks_exact_mut(pixel * meta.size.width as usize).skip(top);
+        let stored_pixel = samples * read.bytes;
+        for (out, stored) in rows.zip(stored.chunks_exact(width * stored_pixel)) {
+            let out = &mut out[left..left + pixel * width];
+            if channels == Channels::Stored {
+                let stored = stored.chunks_exact(stored_pixel);
+                for (out, stored) in out.chunks_exact_mut(pixel).zip(stored) {
+                    out.copy_from_slice(&stored[..pixel]);
                 }
+            } else {
+                opened.paint(stored, samples, out, count);
             }
         }
     }
-    Ok((pixels, read.warnings))
+    let channels = u8::try_from(count).expect("at most 5");
+    Ok((Stored { channels, wide, pixels }, read.warnings))
 }
 
 fn convert(error: &TiffError) -> Error {

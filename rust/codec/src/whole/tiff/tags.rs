@@ -97,7 +97,7 @@ fn read<'a>(
     };
 
     let refuse = |what: String| Ok(Err(Error::unsupported(format!("TIFF with {what}"))));
-    let Some(colour) = colour(kind, photometric, extra, compression.as_ref()) else {
+    let Some(colour) = colour(kind, photometric, compression.as_ref()) else {
         let kind = match photometric {
             Some(PhotometricInterpretation::RGBPalette) => {
                 format!("a palette and {} samples of {} bits", stored, kind.bit_depth())
@@ -144,20 +144,23 @@ fn read<'a>(
             Err(truncated) => return Ok(Err(truncated)),
         },
     };
-    let samples = if plain { kind.num_samples() } else { stored };
+    let samples = usize::from(if plain { kind.num_samples() } else { stored });
+    let read = if planar { usize::from(stored) } else { samples };
+    let alpha = extra.filter(|_| read > colour.samples());
     Ok(Ok(Opened {
         decoder,
         size,
         orientation: orientation.and_then(Orientation::from_exif).unwrap_or_default(),
         components,
         alpha: matches!(
-            extra,
+            alpha,
             Some(ExtraSamples::AssociatedAlpha | ExtraSamples::UnassociatedAlpha)
         ),
+        premultiplied: alpha == Some(ExtraSamples::AssociatedAlpha),
         colour,
         palette,
         coded,
-        samples: usize::from(samples),
+        samples,
         depth,
         planar,
         tile,
@@ -197,7 +200,6 @@ fn compression(
 fn colour(
     kind: ColorType,
     photometric: Photometric,
-    extra: Option<ExtraSamples>,
     compression: Option<&Compression>,
 ) -> Option<Colour> {
     match compression {
@@ -218,9 +220,6 @@ fn colour(
         _ if indexed => return None,
         ColorType::Gray(1 | 2 | 4 | 8 | 16)
         | ColorType::Multiband { bit_depth: 8 | 16, num_samples: 2 } => Colour::Grey,
-        ColorType::RGBA(8 | 16) if extra == Some(ExtraSamples::AssociatedAlpha) => {
-            Colour::Premultiplied
-        }
         ColorType::RGB(8 | 16) | ColorType::RGBA(8 | 16) => Colour::Rgb,
         ColorType::CMYK(8 | 16) => Colour::Cmyk,
         _ => return None,

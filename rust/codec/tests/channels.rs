@@ -1,0 +1,163 @@
+//! Images in grey, with alpha, or as the file stores them, where Pillow writes no such file.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod common;
+mod encoders;
+
+use encoders::pages::{COLOURS, EXTRA, PLANAR, STRIP_BYTES, STRIP_OFFSETS, two_pixels};
+use forebay_codec::{Error, Image, Mode, decode_as, probe};
+use forebay_core::Limits;
+
+fn decode(file: &[u8], mode: Mode) -> Result<Image, Error> {
+    let limits = Limits::default();
+    decode_as(file, &probe(file, &limits)?, mode, true, &limits)
+}
+
+/// The pixels, sample by sample of each, from an image of two.
+fn pixels(image: &Image) -> [Vec<u16>; 2] {
+    let samples: Vec<u16> = if image.wide {
+        image.pixels.as_chunks().0.iter().map(|&two| u16::from_ne_bytes(two)).collect()
+    } else {
+        image.pixels.iter().copied().map(u16::from).collect()
+    };
+    [0, 1].map(|at| samples.iter().skip(at).step_by(2).copied().collect())
+}
+
+/// A page of two pixels with a strip for each of `planes`.
+fn planar(bits: u32, photometric: u32, extra: &[u32], planes: &[&[u8]]) -> Vec<u8> {
+    let lengths: Vec<u32> =
+        planes.iter().map(|plane| u32::try_from(plane.len()).unwrap()).collect();
+    let starts: Vec<u32> =
+        lengths.iter().scan(8, |at, length| Some(std::mem::replace(at, *at + length))).collect();
+    let samples = u32::try_from(planes.len()).unwrap();
+    let more: [(u16, &[u32]); 4] =
+        [(PLANAR, &[2]), (STRIP_OFFSETS, &starts), (STRIP_BYTES, &lengths), (EXTRA, extra)];
+    let more = if extra.is_empty() { &more[..3] } else { &more };
+    two_pixels(bits, samples, photometric, more, &planes.concat())
+}
+
+/// A file, its two pixels as stored, and with alpha.
+type Case<'a> = (Vec<u8>, [&'a [u16]; 2], [[u16; 4]; 2]);
+
+#[test]
+fn samples_of_a_tiff_are_kept() {
+    let alpha: &[(u16, &[u32])] = &[(EXTRA, &[2])];
+    let other: &[(u16, &[u32])] = &[(EXTRA, &[0])];
+    let wide = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+    let cases: [Case<'_>; 9] = [
+        (
+            two_pixels(8, 2, 1, alpha, &[9, 0, 200, 1]),
+            [&[9, 0], &[200, 1]],
+            [[9, 9, 9, 0], [200, 200, 200, 1]],
+        ),
+        (
+            two_pixels(8, 2, 1, other, &[9, 0, 200, 1]),
+            [&[9], &[200]],
+            [[9, 9, 9, 255], [200, 200, 200, 255]],
+        ),
+        (
+            two_pixels(8, 4, 2, other, &[1, 2, 3, 0, 4, 5, 6, 0]),
+            [&[1, 2, 3], &[4, 5, 6]],
+            [[1, 2, 3, 255], [4, 5, 6, 255]],
+        ),
+        (
+            two_pixels(16, 1, 0, &[], &[255, 1, 0, 200]),
+            [&[65_535 - 511], &[65_535 - 51_200]],
+            [[254, 254, 254, 255], [55, 55, 55, 255]],
+        ),
+        (
+            two_pixels(16, 4, 2, alpha, &wide),
+            [&[513, 1027, 1541, 2055], &[2569, 3083, 3597, 4111]],
+            [[2, 4, 6, 8], [10, 12, 14, 16]],
+        ),
+        (two_pixels(4, 1, 0, &[], &[0xf8]), [&[0], &[119]], [[0, 0, 0, 255], [119, 119, 119, 255]]),
+        (
+            planar(8, 2, &[2], &[&[1, 4], &[2, 5], &[3, 6], &[7, 8]]),
+            [&[1, 2, 3, 7], &[4, 5, 6, 8]],
+            [[1, 2, 3, 7], [4, 5, 6, 8]],
+        ),
+        (
+            planar(8, 2, &[], &[&[1, 4], &[2, 5], &[3, 6]]),
+            [&[1, 2, 3], &[4, 5, 6]],
+            [[1, 2, 3, 255], [4, 5, 6, 255]],
+        ),
+        (
+            planar(16, 2, &[], &[&[1, 2, 3, 4], &[5, 6, 7, 8], &[9, 10, 11, 12]]),
+            [&[513, 1541, 2569], &[1027, 2055, 3083]],
+            [[2, 6, 10, 255], [4, 8, 12, 255]],
+        ),
+    ];
+    for (number, (file, unchanged, with_alpha)) in cases.iter().enumerate() {
+        let image = decode(file, Mode::Unchanged).unwrap();
+        assert_eq!(pixels(&image), unchanged.map(<[u16]>::to_vec), "{number}");
+        assert_eq!(usize::from(image.channels), unchanged[0].len(), "{number}");
+        let image = decode(file, Mode::RgbAlpha).unwrap();
+        assert_eq!((image.channels, image.wide), (4, false));
+        assert_eq!(pixels(&image), with_alpha.map(|pixel| pixel.to_vec()), "{number}");
+    }
+}
+
+#[test]
+fn colours_that_are_multiplied_by_alpha_are_not_so_anymore() {
+    let associated: &[(u16, &[u32])] = &[(EXTRA, &[1])];
+    let interleaved = two_pixels(8, 4, 2, associated, &[9, 7, 0, 10, 1, 2, 3, 0]);
+    let in_planes = planar(8, 2, &[1], &[&[9, 1], &[7, 2], &[0, 3], &[10, 0]]);
+    for file in [interleaved, in_planes] {
+        for mode in [Mode::RgbAlpha, Mode::Unchanged] {
+            let image = decode(&file, mode).unwrap();
+            assert_eq!(pixels(&image), [vec![229, 178, 0, 10], vec![0, 0, 0, 0]]);
+        }
+        let image = decode(&file, Mode::Rgb).unwrap();
+        assert_eq!(pixels(&image), [vec![229, 178, 0], vec![0, 0, 0]]);
+    }
+    let grey = two_pixels(8, 2, 1, associated, &[9, 10, 1, 0]);
+    assert_eq!(pixels(&decode(&grey, Mode::Unchanged).unwrap()), [vec![229, 10], vec![0, 0]]);
+    assert_eq!(pixels(&decode(&grey, Mode::Gray).unwrap()), [vec![229], vec![0]]);
+    let wide = two_pixels(16, 4, 2, associated, &[0, 9, 0, 7, 0, 0, 0, 10, 0, 1, 0, 2, 0, 3, 0, 0]);
+    assert_eq!(
+        pixels(&decode(&wide, Mode::RgbAlpha).unwrap()),
+        [vec![229, 178, 0, 10], vec![0, 0, 0, 0]]
+    );
+    let error = decode(&wide, Mode::Unchanged).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "TIFF of 16 bits that are multiplied by alpha, but as RGB, RGB_ALPHA or GRAY is not decoded"
+    );
+}
+
+#[test]
+fn a_palettes_alpha_stays_beside_its_indices() {
+    let map: Vec<u32> = (0..3 * 256).map(|at| 256 * (at % 256)).collect();
+    let file = two_pixels(8, 2, 3, &[(COLOURS, &map), (EXTRA, &[2])], &[7, 90, 200, 255]);
+    assert_eq!(pixels(&decode(&file, Mode::Unchanged).unwrap()), [vec![7, 90], vec![200, 255]]);
+    assert_eq!(
+        pixels(&decode(&file, Mode::RgbAlpha).unwrap()),
+        [vec![7, 7, 7, 90], vec![200, 200, 200, 255]]
+    );
+}
+
+/// Fields of the first BMP header are of 16 bits, its palette's colours of three bytes.
+#[test]
+fn a_bmp_of_the_first_kind_has_indices() {
+    let mut file = b"BM".to_vec();
+    file.extend([[0, 0, 0, 0], [0, 0, 0, 0], [32, 0, 0, 0], [12, 0, 0, 0]].as_flattened());
+    file.extend([2, 0, 1, 0, 1, 0, 1, 0]);
+    file.extend([1, 2, 3, 4, 5, 6]);
+    file.extend([0b0100_0000, 0, 0, 0]);
+    assert_eq!(pixels(&decode(&file, Mode::Unchanged).unwrap()), [vec![0], vec![1]]);
+    assert_eq!(pixels(&decode(&file, Mode::Rgb).unwrap()), [vec![3, 2, 1], vec![6, 5, 4]]);
+}
+
+/// A number behind the palette's end is black in RGB, as Pillow makes it.
+#[test]
+fn indices_behind_a_bmps_palette_are_kept() {
+    let mut file = b"BM".to_vec();
+    file.extend([[0, 0, 0, 0], [0, 0, 0, 0], [58, 0, 0, 0], [40, 0, 0, 0]].as_flattened());
+    file.extend([[2, 0, 0, 0], [1, 0, 0, 0], [1, 0, 8, 0]].as_flattened());
+    file.extend([0; 16]);
+    file.extend([[1, 0, 0, 0], [0, 0, 0, 0], [3, 2, 1, 0]].as_flattened());
+    file.extend([0, 77, 0, 0]);
+    assert_eq!(pixels(&decode(&file, Mode::Unchanged).unwrap()), [vec![0], vec![77]]);
+    assert_eq!(pixels(&decode(&file, Mode::Rgb).unwrap()), [vec![1, 2, 3], vec![0, 0, 0]]);
+}
