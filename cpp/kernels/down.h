@@ -158,7 +158,9 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   if (job.sum != kFbNoSum) {
     fb_u32 gray = 0;
     fb_repeat<kFbOutputs>([&](fb_u32 i) {
-      gray += indices.has(i) ? static_cast<fb_u32>(fb_gray(fb_rgb(rgbx[i]))) : 0;
+      const FbRgb pixel = fb_rgb(rgbx[i]);
+      const float value = job.output.channels == 1 ? fb_float(pixel.red) : fb_gray(pixel);
+      gray += indices.has(i) ? static_cast<fb_u32>(value) : 0;
     });
     fb_add_sum(reinterpret_cast<fb_u64*>(scratch + job.sum), gray);
   }

@@ -95,7 +95,7 @@ struct fb_output {
   fb_u64 address;        // of the slot; a scratch offset for an intermediate
   fb_u64 table;          // blob offset of the elements of all 256 values, per channel
   fb_u32 element_bytes;  // 1, 2 or 4; 0 for an intermediate of 4 bytes a pixel
-  fb_u32 channels;       // 1 or 3
+  fb_u32 channels;       // 1 or 3, of an intermediate as of the slot
   fb_u32 layout;         // fb_layout
   fb_u32 reserved;
 };
@@ -132,7 +132,8 @@ struct fb_job {
   fb_u64 color;  // blob offset of fb_color_op[color_ops]
   fb_u32 color_ops;
   fb_u32 fill;         // as a pixel of 4 bytes
-  fb_u64 sum;          // scratch offset of where to add the grey values, or kFbNoSum
+  fb_u64 sum;          // scratch offset of where to add the grey values, or the values of one
+                       // channel, or kFbNoSum
   fb_u64 mean_sum;     // scratch offset of the grey sum that contrast takes, or kFbNoSum for 0
   fb_u32 mean_pixels;  // that the sum is over
   fb_u32 reserved;

@@ -48,14 +48,6 @@ def check_choice(argument: str, value: object, choices: tuple[str, ...]) -> None
         raise ValueError(f"{argument} must be one of {right}, got {value!r}")
 
 
-def check_offered(argument: str, value: object, offered: str, later: tuple[str, ...]) -> None:
-    """Refuses what is not offered, apart from what is not known at all."""
-    if isinstance(value, str) and value == offered:
-        return
-    kind = NotImplementedError if isinstance(value, str) and value in later else ValueError
-    raise kind(f'{argument}={value!r} is not offered; use {argument}="{offered}"')
-
-
 def parse_bytes(argument: str, value: object) -> int:
     """Bytes from an int, or from text such as ``"2GiB"`` or ``"512MB"`` (1 KB is 1024 bytes)."""
     if isinstance(value, str):

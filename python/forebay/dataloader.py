@@ -94,7 +94,7 @@ class DataLoaderNames:
             return self._session.workers
         if self._engine.num_workers is not None:
             return self._engine.num_workers
-        placement = self._engine.placement(self._sample.is_deterministic())
+        placement = self._engine.placement(self._sample)
         return machine.default_workers(placement.beside_engines)
 
     @property

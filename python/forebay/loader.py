@@ -71,7 +71,8 @@ class Loader(DataLoaderNames):
         dtype: of images; by default what the transforms say, else uint8.
         memory_format: ``torch.contiguous_format`` or ``torch.channels_last``.
         orientation: ``"apply"`` or ``"ignore"`` the EXIF orientation.
-        mode: ``"RGB"``.
+        mode: ``"RGB"``, or ``"GRAY"`` for one channel, as Pillow's ``convert("L")`` makes it before
+            the transforms. Threads decode grey images, also where a GPU renders them.
         truncated: ``"error"``, or ``"accept"`` what was there of a JPEG or PNG.
         max_pixels: larger images are refused before memory is taken; so are JPEGs of more scans
             than it allows for.

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 from . import _native
-from .checks import check_choice, check_flag, check_int, check_offered, parse_bytes
+from .checks import check_choice, check_flag, check_int, parse_bytes
 from .placement import Placement
-from .recipe import checked_transforms, split
+from .recipe import check_channels, checked_transforms, split
 from .transforms import Transform
 from .transforms.base import dtype_name
 
@@ -188,7 +188,13 @@ class SampleOptions:
         check_choice("orientation", self.orientation, ("apply", "ignore"))
         check_choice("truncated", self.truncated, ("error", "accept"))
         _take_int(self, "max_pixels", least=1)
-        check_offered("mode", self.mode, "RGB", ("unchanged", "index", "L", "GRAY"))
+        if self.mode in ("RGB_ALPHA", "UNCHANGED"):
+            raise NotImplementedError(
+                f'mode={self.mode!r} is not offered for batches; use "RGB" or "GRAY", or '
+                f"forebay.ops.decode_images(..., mode={self.mode!r})"
+            )
+        check_choice("mode", self.mode, ("RGB", "GRAY"))
+        check_channels(self.transforms, self.mode)
         check_choice("fidelity", self.fidelity, ("full", "fast"))
         if self.deterministic is not None:
             check_flag("deterministic", self.deterministic)
@@ -205,10 +211,11 @@ class SampleOptions:
         of_images, of_batch = split(self.transforms)
         return {
             "transforms": [step.to_dict() for step in of_images],
-            # Left out without one: states of recipes that have none stay what they were.
+            # This and the mode are left out where states of recipes shall stay what they were.
             **({"batch": [step.to_dict() for step in of_batch]} if of_batch else {}),
             "dtype": None if self.dtype is None else dtype_name(self.dtype, "dtype"),
             "layout": "channels_last" if channels_last else "contiguous",
+            **({"mode": self.mode} if self.mode != "RGB" else {}),
         }
 
     def decode(self) -> dict[str, Any]:
@@ -269,7 +276,7 @@ class EngineOptions:
                 raise FileNotFoundError(
                     f"quarantine must be a file in an existing folder, got {self.quarantine!s}"
                 )
-        self.placement(deterministic=False)
+        self.placement()
         if self.affinity is not None and not isinstance(self.affinity, bool):
             raise NotImplementedError(
                 f"affinity={self.affinity!r} is not offered; use False, or bind the process with "
@@ -292,9 +299,14 @@ class EngineOptions:
             "ranges": _native.environment("FOREBAY_NVTX") == "1",
         }
 
-    def placement(self, deterministic: bool) -> Placement:
-        """Where batches are delivered, and which decoders may be used."""
-        return Placement.of(self.device, self.decoders, deterministic)
+    def placement(self, sample: SampleOptions | None = None) -> Placement:
+        """Where batches are delivered, and which decoders may be used for samples as asked for."""
+        placement = Placement.of(self.device, self.decoders)
+        if sample is None:
+            return placement
+        if sample.mode == "GRAY":
+            return placement.by_threads()
+        return placement.deterministic() if sample.is_deterministic() else placement
 
 
 def _take_int(options: object, name: str, **limits: int) -> None:

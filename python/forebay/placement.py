@@ -42,7 +42,7 @@ class Placement:
     shares: Mapping[str, float] | None = None
 
     @classmethod
-    def of(cls, device: object, decoders: object, deterministic: bool) -> Placement:
+    def of(cls, device: object, decoders: object) -> Placement:
         """Checks the keywords.
 
         Raises:
@@ -71,9 +71,24 @@ class Placement:
         shares = None if decoders is None else _shares(decoders)
         if shares and any(shares.values()) and not found:
             raise ValueError(f'decoders={decoders!r} needs device="cuda", got {device!r}')
-        if shares is None and deterministic:
-            shares = _DETERMINISTIC_SHARES
         return cls(devices, shares)
+
+    def deterministic(self) -> Placement:
+        """The same with shares, whichever decoder is free."""
+        return self if self.shares is not None else replace(self, shares=_DETERMINISTIC_SHARES)
+
+    def by_threads(self) -> Placement:
+        """The same where only threads decode.
+
+        Raises:
+            ValueError: shares of other decoders were asked for.
+        """
+        if self.shares and any(self.shares.values()):
+            raise ValueError(
+                f'decoders={dict(self.shares)!r} do not go with mode="GRAY": threads decode grey '
+                'images; leave it out or use "cpu"'
+            )
+        return replace(self, shares={})
 
     @property
     def beside_engines(self) -> bool:

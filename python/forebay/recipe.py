@@ -17,6 +17,7 @@ from .transforms import (
     CenterCrop,
     Crop,
     CutMix,
+    Grayscale,
     MixUp,
     RandomApply,
     RandomCrop,
@@ -27,6 +28,8 @@ from .transforms import (
     Transform,
 )
 
+# Arguments that have a value for each channel.
+_PER_CHANNEL = ("mean", "std", "fill", "value")
 _LISTS = ("Compose", "Sequential", "ModuleList")
 _OF_OTHERS = ("RandomApply", "RandomChoice", "RandomOrder")
 # Batches are tensors already.
@@ -87,6 +90,31 @@ def class_count(recipe: Iterable[Transform]) -> int | None:
     if len(counts) > 1:
         raise ValueError(f"transforms: num_classes must be one number, got {counts}")
     return counts[0] if counts else None
+
+
+def check_channels(recipe: Iterable[Transform], mode: str) -> None:
+    """Refuses steps that do not go with a Loader's ``mode``.
+
+    Raises:
+        ValueError: several channels' values for images of one channel.
+        NotImplementedError: one channel made of images of three.
+    """
+    for step in _flat(recipe):
+        name = type(step).__name__
+        if isinstance(step, Grayscale) and (step.num_output_channels == 1) != (mode == "GRAY"):
+            if mode == "GRAY":
+                raise ValueError('Grayscale: num_output_channels must be 1 with mode="GRAY", got 3')
+            raise NotImplementedError(
+                "Grayscale: num_output_channels=1 is not offered, batches have three channels; use "
+                '3, or Loader(mode="GRAY"), whose images are grey from the start'
+            )
+        for field in fields(step) if mode == "GRAY" else ():  # type: ignore[arg-type]
+            value = getattr(step, field.name)
+            if field.name in _PER_CHANNEL and isinstance(value, tuple) and len(set(value)) > 1:
+                raise ValueError(
+                    f'{name}: {field.name} must be one number with mode="GRAY", whose images have '
+                    f"one channel, got {value!r}"
+                )
 
 
 def _flat(steps: Iterable[Transform]) -> Iterator[Transform]:

@@ -60,7 +60,7 @@ class Session:
         self._returned = (0, 0)
         self._timeout = engine.timeout
         self._pin = _can_pin(engine.pin_memory)
-        self._placement = engine.placement(sample.is_deterministic()).resolved()
+        self._placement = engine.placement(sample).resolved()
         device, device_options = self._placement.options()
         cpus = machine.cpus_near(device) if device >= 0 and engine.affinity is not False else None
         workers = engine.num_workers

@@ -87,7 +87,7 @@ def source():
             ["decoders", "0.5", "0.6"],
         ),
         ({"fidelity": "some"}, ValueError, ["fidelity", "some", "full"]),
-        ({"mode": "unchanged"}, NotImplementedError, ["mode", "RGB"]),
+        ({"mode": "UNCHANGED"}, NotImplementedError, ["mode", "RGB", "decode_images"]),
         ({"decoders": {"hardware": 0.8}}, ValueError, ["decoders", "cuda"]),
         ({"affinity": [0]}, NotImplementedError, ["affinity", "taskset"]),
         ({"orientation": "upright"}, ValueError, ["orientation", "upright", "apply"]),

@@ -135,7 +135,6 @@ def test_crop_has_the_arguments_of_torchvisions_function():
             ValueError,
             ["RandAugment", "bilinear"],
         ),
-        (V.Grayscale(), NotImplementedError, ["torchvision", "num_output_channels=1"]),
         (V.ToDtype({torch.Tensor: torch.float32}), TypeError, ["ToDtype", "dtype"]),
         (V.CenterCrop, TypeError, ["class CenterCrop"]),
         (abs, NotImplementedError, ["callable", "abs"]),

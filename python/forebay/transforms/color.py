@@ -73,19 +73,18 @@ class RandomPhotometricDistort(Transform):
 
 @dataclass(frozen=True)
 class Grayscale(Transform):
-    """Makes the image grey; batches have three channels, so ``num_output_channels`` must be 3."""
+    """Makes the image grey.
+
+    ``num_output_channels`` is that of the batch: 3, or 1 in a Loader with ``mode="GRAY"``, whose
+    images are grey already.
+    """
 
     num_output_channels: int = 1
 
     def __post_init__(self) -> None:
         """Checks the argument."""
-        if self.num_output_channels == 1:
-            raise NotImplementedError(
-                "Grayscale: num_output_channels=1 is not offered; use 3, and take one of the "
-                "batch's channels, which are alike"
-            )
-        if self.num_output_channels != 3:
-            raise self._wrong("num_output_channels", self.num_output_channels, "3")
+        if self.num_output_channels not in (1, 3):
+            raise self._wrong("num_output_channels", self.num_output_channels, "1 or 3")
 
     def to_dict(self) -> dict[str, Any]:
         """The transform as the core reads it."""

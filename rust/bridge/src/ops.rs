@@ -17,8 +17,8 @@ use forebay_codec::{
 };
 use forebay_core::recipe::whole;
 use forebay_core::{
-    DType as Core, ErrorKind, Format, ImageMeta, Layout, Limits, Normalize, Orientation, Size,
-    Write,
+    Channels, DType as Core, ErrorKind, Format, ImageMeta, Layout, Limits, Normalize, Orientation,
+    Size, Write,
 };
 use forebay_engine::for_each;
 use std::num::NonZero;
@@ -276,7 +276,7 @@ fn orientation_of(meta: &ImageMeta, apply: bool) -> Orientation {
 /// Pixels as they are.
 fn raw_write() -> Write {
     Write {
-        channels: 3,
+        channels: Channels::Rgb,
         dtype: Core::UInt8,
         layout: Layout::Contiguous,
         scale: false,
@@ -364,5 +364,5 @@ fn normalize_write(options: &NormalizeOptions) -> Result<Write, Error> {
         _ => return Err(invalid("dtype must be float16, bfloat16 or float32")),
     };
     let (layout, normalize) = (Layout::Contiguous, Some(Normalize { mean, std }));
-    Ok(Write { channels: 3, dtype, layout, scale: true, normalize })
+    Ok(Write { channels: Channels::Rgb, dtype, layout, scale: true, normalize })
 }

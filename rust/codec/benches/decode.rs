@@ -25,8 +25,8 @@ use forebay_core::ports::{
     RenderSink, Rendered, Renderer, Slot, SlotMemory, Stop,
 };
 use forebay_core::{
-    Axis, Bytes, DType, ErrorKind, ImageMeta, ImagePlan, Layout, Limits, Normalize, Region, Size,
-    Taps, Write,
+    Axis, Bytes, Channels, DType, ErrorKind, ImageMeta, ImagePlan, Layout, Limits, Normalize,
+    Region, Size, Taps, Write,
 };
 use std::any::Any;
 use std::io::Write as _;
@@ -208,7 +208,7 @@ fn decode_region(
         bytes: photo.bytes.clone(),
         meta: Arc::clone(&photo.meta),
         region,
-        channels: 3,
+        channels: Channels::Rgb,
         stop: Stop::default(),
     };
     decoder.submit(vec![job], sink);

@@ -52,14 +52,14 @@ pub fn decode_as(
     };
     let stored = match mode {
         Mode::Rgb => whole(Channels::Rgb)?,
-        Mode::Gray => gray(&whole(Channels::Rgb)?)?,
+        Mode::Gray => whole(Channels::Rgb)?.gray(),
         Mode::RgbAlpha => match whole(Channels::RgbAlpha)? {
             rgb if rgb.channels == 3 => Stored::opaque(&rgb.pixels)?,
             with_alpha => with_alpha,
         },
         Mode::Unchanged if meta.format != Format::Jpeg => whole(Channels::Stored)?,
         Mode::Unchanged => match meta.components {
-            1 => gray(&rgb(bytes, meta, limits)?)?,
+            1 => rgb(bytes, meta, limits)?.gray(),
             3 => rgb(bytes, meta, limits)?,
             _ => {
                 let what = "JPEG of four inks, but as RGB, RGB_ALPHA or GRAY";
@@ -79,16 +79,6 @@ fn rgb(bytes: &[u8], meta: &ImageMeta, limits: &Limits) -> Result<Stored, Error>
     let mut pixels = Error::filled(0, pixels, "an image")?;
     decode_into(bytes, meta, &options, limits, &mut pixels)?;
     Ok(Stored::bytes(3, pixels))
-}
-
-/// Pillow's `convert("L")`: ITU-R 601-2 luma in 16 fractional bits, half up.
-fn gray(rgb: &Stored) -> Result<Stored, Error> {
-    let mut pixels = Error::filled(0, rgb.pixels.len() / 3, "an image")?;
-    for (gray, [red, green, blue]) in pixels.iter_mut().zip(rgb.pixels.as_chunks().0) {
-        let sum = 19_595 * u32::from(*red) + 38_470 * u32::from(*green) + 7_471 * u32::from(*blue);
-        *gray = ((sum + 0x8000) >> 16).to_le_bytes()[0];
-    }
-    Ok(Stored::bytes(1, pixels))
 }
 
 /// Planes of upright pixels.

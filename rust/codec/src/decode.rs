@@ -5,7 +5,9 @@ use crate::render::{Input, Work, with_scratch};
 use crate::{Error, Level};
 use forebay_core::ports::{RenderReport, Stop};
 use forebay_core::recipe::whole;
-use forebay_core::{DType, ImageMeta, ImagePlan, Layout, Limits, Orientation, Region, Size, Write};
+use forebay_core::{
+    Channels, DType, ImageMeta, ImagePlan, Layout, Limits, Orientation, Region, Size, Write,
+};
 
 /// Which channels come out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +84,7 @@ pub fn decode_into(
         });
     }
     let write = Write {
-        channels,
+        channels: Channels::Rgb,
         dtype: DType::UInt8,
         layout: options.layout,
         scale: false,
@@ -136,7 +138,7 @@ pub fn decode_region_into(
     limits: &Limits,
     out: &mut [u8],
 ) -> Result<(), Error> {
-    run(Input::Encoded(bytes), meta, &copy(region, 3), limits, false, out).map(|_| ())
+    run(Input::Encoded(bytes), meta, &copy(region, Channels::Rgb), limits, false, out).map(|_| ())
 }
 
 fn run(

@@ -8,7 +8,7 @@ use forebay_core::ports::{
     Pixels, Stage,
 };
 use forebay_core::{
-    Axis, DType, ImageMeta, ImagePlan, Layout, Pass, Region, Sampling, Taps, Write,
+    Axis, Channels, DType, ImageMeta, ImagePlan, Layout, Pass, Region, Sampling, Taps, Write,
 };
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl PixelDecoder {
     }
 
     fn decode(&self, job: &DecodeJob) -> Result<Pixels, Fault> {
-        let kind = job.meta.baseline.filter(|_| self.coefficients && job.channels == 3);
+        let kind = job.meta.baseline.filter(|_| self.coefficients && job.channels == Channels::Rgb);
         let fault = |error: Error| Fault::new(Stage::Decode, error);
         if let Some(kind) = kind {
             match self.coefficients(job, kind) {
@@ -68,7 +68,7 @@ impl PixelDecoder {
     fn rows(&self, job: &DecodeJob) -> Result<HostPixels, Fault> {
         let DecodeJob { region, channels, .. } = *job;
         let pixels = region.width as usize * region.height as usize;
-        let rows = self.memory.take(pixels * channels);
+        let rows = self.memory.take(pixels * channels.count());
         let mut rows = rows.map_err(|fault| Fault::new(Stage::Decode, fault.reason))?;
         let work = Work {
             input: Input::Encoded(&job.bytes),
@@ -82,7 +82,7 @@ impl PixelDecoder {
         };
         let report = with_scratch(|scratch| work.run(scratch, rows.bytes_mut()))
             .map_err(|error: Error| Fault::new(Stage::Decode, error))?;
-        Ok(HostPixels { region, channels, rows, warnings: report.warnings })
+        Ok(HostPixels { region, channels: channels.count(), rows, warnings: report.warnings })
     }
 }
 
@@ -132,7 +132,7 @@ fn coefficient_bytes(region: Region, kind: [Sampling; 3]) -> u64 {
 }
 
 /// The plan that leaves a region's pixels as they are.
-pub(crate) fn copy(region: Region, channels: usize) -> ImagePlan {
+pub(crate) fn copy(region: Region, channels: Channels) -> ImagePlan {
     let axis = |length: u32| Axis {
         out_len: length,
         content_start: 0,
@@ -148,7 +148,7 @@ pub(crate) fn copy(region: Region, channels: usize) -> ImagePlan {
         reduce: None,
     };
     let write = Write {
-        channels: u8::try_from(channels).unwrap_or(3),
+        channels,
         dtype: DType::UInt8,
         layout: Layout::ChannelsLast,
         scale: false,

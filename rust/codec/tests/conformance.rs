@@ -18,7 +18,8 @@ use common::{
 };
 use forebay_codec::{Error, Options, probe};
 use forebay_core::{
-    ErrorKind, Format, HasKind, ImagePlan, Layout, Limits, Orientation, Region, Size, Write,
+    Channels, ErrorKind, Format, HasKind, ImagePlan, Layout, Limits, Orientation, Region, Size,
+    Write,
 };
 use png::{BitDepth, ColorType};
 
@@ -239,7 +240,7 @@ fn masks_keep_palette_indices() {
         region: Region { x: 1, y: 0, width: 2, height: 1 },
         transpose: false,
         passes: vec![pass(copy_axis(2), copy_axis(1))],
-        write: Write { channels: 1, ..raw_write(Layout::Contiguous) },
+        write: Write { channels: Channels::Index, ..raw_write(Layout::Contiguous) },
     };
     let indexed = png(size, ColorType::Indexed, BitDepth::Two, &[0b1000_0100]);
     assert_eq!(render(&indexed, &plan).unwrap().0, [0, 1]);

@@ -10,7 +10,7 @@ use common::{
 };
 use forebay_codec::{CpuBackend, Level, PixelDecoder};
 use forebay_core::ports::{Fault, HostBuffer, HostMemory, Pixels, Stage, Stop};
-use forebay_core::{Bytes, ImagePlan, Layout, Limits, Region, Size, Write};
+use forebay_core::{Bytes, Channels, ImagePlan, Layout, Limits, Region, Size, Write};
 use png::{BitDepth, ColorType};
 use std::sync::Arc;
 
@@ -29,7 +29,12 @@ impl HostMemory for Lent {
     }
 }
 
-fn decode(file: &[u8], region: Region, channels: usize, exhausted: bool) -> Result<Pixels, Fault> {
+fn decode(
+    file: &[u8],
+    region: Region,
+    channels: Channels,
+    exhausted: bool,
+) -> Result<Pixels, Fault> {
     let decoder =
         PixelDecoder::new(CpuBackend::new(Limits::default()), Arc::new(Lent { exhausted }));
     decode_by_port(&decoder, file, region, channels)
@@ -50,7 +55,7 @@ fn pixels_from_the_decoder_render_as_the_fused_path_does() {
             let (x, y) = (numbers.range(0, 60), numbers.range(0, 46));
             let region =
                 Region { x, y, width: numbers.range(1, 61 - x), height: numbers.range(1, 47 - y) };
-            for channels in [3, 1] {
+            for channels in [Channels::Rgb, Channels::Gray, Channels::Index] {
                 let write = Write { channels, ..raw_write(Layout::ChannelsLast) };
                 let axes = pass(copy_axis(region.width), copy_axis(region.height));
                 let plan = ImagePlan {
@@ -64,8 +69,8 @@ fn pixels_from_the_decoder_render_as_the_fused_path_does() {
                     render_pixels(Level::best(), file, pixels, &plan, &Stop::default()).unwrap().0
                 };
                 let fused = run(Pixels::Encoded(Bytes::new(file.clone())));
-                let apart = run(decode(file, region, usize::from(channels), false).unwrap());
-                assert!(apart == fused, "{region:?}, {channels} channels");
+                let apart = run(decode(file, region, channels, false).unwrap());
+                assert!(apart == fused, "{region:?}, {channels:?}");
             }
         }
     }
@@ -75,8 +80,9 @@ fn pixels_from_the_decoder_render_as_the_fused_path_does() {
 fn what_the_memory_or_the_file_lacks_is_a_fault() {
     let size = Size { width: 61, height: 47 };
     let file = jpeg_of(size, 1, Encoding::default());
-    let fault = decode(&file, Region::whole(size), 3, true).unwrap_err();
+    let fault = decode(&file, Region::whole(size), Channels::Rgb, true).unwrap_err();
     assert_eq!(fault.reason, "no page-locked memory left");
-    let fault = decode(&file, Region { width: 62, ..Region::whole(size) }, 3, false).unwrap_err();
+    let fault = decode(&file, Region { width: 62, ..Region::whole(size) }, Channels::Rgb, false)
+        .unwrap_err();
     assert!(fault.reason.contains("61x47"), "{}", fault.reason);
 }

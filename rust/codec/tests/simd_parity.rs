@@ -16,11 +16,12 @@ use forebay_codec::Level;
 use forebay_codec::pixel::color::{Program, Reduced, gray_sum};
 use forebay_codec::pixel::gather::{self, Places, Whole};
 use forebay_codec::pixel::horizontal::{self, Columns};
+use forebay_codec::pixel::luma;
 use forebay_codec::pixel::vertical::{self, Ring};
 use forebay_codec::pixel::write::Writer;
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::{
-    Axis, Blend, ColorOp, DType, Gather, Layout, Normalize, Size, Taps, Warp, Write,
+    Axis, Blend, Channels, ColorOp, DType, Gather, Layout, Normalize, Size, Taps, Warp, Write,
 };
 
 fn filter(numbers: &mut Numbers) -> Interpolation {
@@ -53,22 +54,48 @@ fn unaligned(bytes: &[u8]) -> Vec<u8> {
     [[0].as_slice(), bytes].concat()
 }
 
-#[test]
-fn horizontal_leaves_equal_the_scalar_one() {
-    let mut numbers = Numbers(1);
+fn check_horizontal<const C: usize>(seed: u64) {
+    let mut numbers = Numbers(seed);
     for _ in 0..600 {
         let (input, output) = (numbers.range(1, 200), numbers.range(1, 130));
         let taps = Taps::Weighted(random_table(&mut numbers, input, output));
         let mut columns = Columns::default();
         columns.prepare(&Axis { out_len: output, content_start: 0, taps });
-        let row = unaligned(&pixels(&mut numbers, 3 * input as usize));
+        let row = unaligned(&pixels(&mut numbers, C * input as usize));
         let run = |level| {
-            let mut out = vec![0; 3 * output as usize];
-            horizontal::resample::<3>(level, &row[1..], &columns, &mut out);
+            let mut out = vec![0; C * output as usize];
+            horizontal::resample::<C>(level, &row[1..], &columns, &mut out);
             out
         };
         for level in Level::available() {
             assert_eq!(run(level), run(Level::SCALAR), "{} {input} -> {output}", level.name());
+        }
+    }
+}
+
+#[test]
+fn horizontal_leaves_equal_the_scalar_one() {
+    check_horizontal::<3>(1);
+    check_horizontal::<1>(2);
+}
+
+#[test]
+fn luma_leaves_equal_the_scalar_one_and_pillows_formula() {
+    let mut numbers = Numbers(8);
+    for _ in 0..300 {
+        let count = numbers.range(0, 90) as usize;
+        let behind = numbers.range(0, 5) as usize;
+        let row = unaligned(&pixels(&mut numbers, 3 * count + behind));
+        let grey = row[1..].as_chunks::<3>().0.iter().take(count).map(|&[red, green, blue]| {
+            let thousandths = [(19_595, red), (38_470, green), (7_471, blue)];
+            let sum: u32 = thousandths.iter().map(|&(part, of)| part * u32::from(of)).sum();
+            ((sum + 32_768) / 65_536) as u8
+        });
+        let grey: Vec<u8> = grey.collect();
+        for level in Level::available() {
+            let mut row = row.clone();
+            luma::shrink(level, &mut row[1..], count);
+            assert_eq!(row[1..=count], grey, "{} {count}", level.name());
         }
     }
 }
@@ -107,7 +134,7 @@ fn random_write(numbers: &mut Numbers) -> Write {
         std: std::array::from_fn(|_| unit(numbers)),
     });
     Write {
-        channels: if numbers.one_in(8) { 1 } else { 3 },
+        channels: if numbers.one_in(8) { Channels::Gray } else { Channels::Rgb },
         dtype,
         layout: if numbers.one_in(2) { Layout::Contiguous } else { Layout::ChannelsLast },
         scale: real && !numbers.one_in(8),
@@ -121,7 +148,7 @@ fn write_leaves_equal_the_scalar_one_and_the_oracle() {
     for _ in 0..400 {
         let write = random_write(&mut numbers);
         let size = Size { width: numbers.range(1, 120), height: numbers.range(1, 3) };
-        let channels = usize::from(write.channels);
+        let channels = write.channels.count();
         let writer = Writer::new(&write).expect("an image's element type");
         let row = pixels(&mut numbers, size.width as usize * channels);
         let y = numbers.range(0, size.height - 1) as usize;
@@ -144,7 +171,7 @@ fn write_leaves_equal_the_scalar_one_and_the_oracle() {
 /// Each element is `Write::value` of its pixel, at the place that the layout says.
 fn check_oracle(write: &Write, size: Size, y: usize, row: &[u8], out: &[u8]) {
     let (width, height) = (size.width as usize, size.height as usize);
-    let channels = usize::from(write.channels);
+    let channels = write.channels.count();
     for (i, &pixel) in row.iter().enumerate() {
         let (x, c) = (i / channels, i % channels);
         let at = match write.layout {
@@ -176,7 +203,7 @@ fn colour_leaves_equal_the_scalar_one() {
         let run = |level| {
             let mut out = row.clone();
             program.apply(level, &mut out);
-            (out, gray_sum(level, &row))
+            (out, gray_sum::<3>(level, &row))
         };
         for level in Level::available() {
             assert_eq!(run(level), run(Level::SCALAR), "{}", level.name());

@@ -134,6 +134,30 @@ impl DType {
     }
 }
 
+/// Which samples of an image are read, and how many each pixel has from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Channels {
+    /// Red, green and blue.
+    #[default]
+    Rgb,
+    /// One, made of the three as Pillow's `convert("L")` does.
+    Gray,
+    /// One: a palette's indices, grey as it is, or the first of the colours; for masks.
+    #[serde(skip)]
+    Index,
+}
+
+impl Channels {
+    /// Of a pixel.
+    pub fn count(self) -> usize {
+        match self {
+            Self::Rgb => 3,
+            Self::Gray | Self::Index => 1,
+        }
+    }
+}
+
 /// Order of an image's elements in memory; its shape is (C, H, W) either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

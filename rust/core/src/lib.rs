@@ -19,7 +19,9 @@ mod sample;
 pub mod state;
 
 pub use error::{ErrorKind, HasKind};
-pub use image::{DType, Format, ImageMeta, Layout, Limits, Orientation, Region, Sampling, Size};
+pub use image::{
+    Channels, DType, Format, ImageMeta, Layout, Limits, Orientation, Region, Sampling, Size,
+};
 pub use mix::{Mix, Mixing};
 pub use plan::{
     Axis, Blend, ColorOp, Erase, Gather, ImagePlan, Layer, Mixture, Normalize, Pass, Reduce, Taps,

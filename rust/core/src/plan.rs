@@ -7,7 +7,7 @@
 //! to a pass's input, by any of its pixels alone. A mixture makes a pass's input of the result of the
 //! pass before and of what chains of passes make of that, each by itself.
 
-use crate::{DType, Layout, Region, Size};
+use crate::{Channels, DType, Layout, Region, Size};
 use std::ops::Range;
 
 /// Everything that is done to one image.
@@ -175,7 +175,8 @@ pub enum Taps {
     Weighted(crate::coeffs::Table),
 }
 
-/// A point-wise change of colour on 8-bit RGB, with torchvision v2's arithmetic on uint8 tensors.
+/// A point-wise change of colour on 8-bit RGB, or on grey if it does not mix channels, with
+/// torchvision v2's arithmetic on uint8 tensors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ColorOp {
     /// `adjust_brightness`.
@@ -223,13 +224,29 @@ impl Blend {
 /// What is drawn from all pixels of a pass's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduce {
-    /// Mean of the grey value (rounded down per pixel, as torchvision does), over all pixels.
+    /// Mean of the grey value over all pixels: of three channels rounded down per pixel, as
+    /// torchvision does, of one the value itself.
     GrayMean,
     /// How often each channel has each value.
     Histogram,
 }
 
 impl ColorOp {
+    /// Whether a channel's new value depends on other channels. torchvision leaves images of one
+    /// channel as they are then.
+    pub fn mixes_channels(&self) -> bool {
+        match self {
+            Self::Saturation(_) | Self::Hue(_) | Self::Grayscale | Self::Permute(_) => true,
+            Self::Brightness(_)
+            | Self::Contrast(_)
+            | Self::Invert
+            | Self::Posterize(_)
+            | Self::Solarize(_)
+            | Self::Autocontrast
+            | Self::Equalize => false,
+        }
+    }
+
     /// What it needs to know about all pixels before it.
     pub fn needs(&self) -> Option<Reduce> {
         match self {
@@ -250,8 +267,8 @@ impl ColorOp {
 /// How 8-bit pixels become elements of the slot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Write {
-    /// Channels per pixel of the slot: 3 for images, 1 for masks.
-    pub channels: u8,
+    /// What is read of the image, and has a place in the slot.
+    pub channels: Channels,
     /// Element type: uint8, float16, bfloat16 or float32.
     pub dtype: DType,
     /// Memory order.
@@ -275,9 +292,10 @@ impl Write {
     /// The float that a channel's 8-bit value becomes, as torchvision computes it in float32.
     ///
     /// ```
-    /// # use forebay_core::{DType, Layout, Write};
+    /// # use forebay_core::{Channels, DType, Layout, Write};
     /// let write = Write {
-    ///     channels: 3, dtype: DType::Float32, layout: Layout::Contiguous, scale: true, normalize: None,
+    ///     channels: Channels::Rgb, dtype: DType::Float32, layout: Layout::Contiguous, scale: true,
+    ///     normalize: None,
     /// };
     /// assert_eq!(write.value(255, 0), 1.0);
     /// ```

@@ -5,7 +5,8 @@
 //! engine routes by cost and never asks what kind of backend it has.
 
 use crate::{
-    Bytes, ErrorKind, FieldSpec, ImageMeta, ImagePlan, Mix, Record, Region, Sampling, Schema, Size,
+    Bytes, Channels, ErrorKind, FieldSpec, ImageMeta, ImagePlan, Mix, Record, Region, Sampling,
+    Schema, Size,
 };
 use std::any::Any;
 use std::sync::Arc;
@@ -246,8 +247,8 @@ pub struct DecodeJob {
     pub meta: Arc<ImageMeta>,
     /// The part that the plan needs, in stored orientation.
     pub region: Region,
-    /// Channels per pixel that the plan needs: 3, or 1 for masks.
-    pub channels: usize,
+    /// What the plan reads of each pixel.
+    pub channels: Channels,
     /// Raised when the result is no longer wanted.
     pub stop: Stop,
 }

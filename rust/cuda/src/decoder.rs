@@ -12,7 +12,7 @@ use crate::pixels::DevicePixels;
 use crate::pool::Pool;
 use crate::upload::Pieces;
 use forebay_core::ports::{self, Cost, DecodeJob, DecodeSink, Decoded, Decoder, Fault, Pixels};
-use forebay_core::{ImageMeta, Region};
+use forebay_core::{Channels, ImageMeta, Region};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Submits at once: one is copied while another runs.
@@ -202,7 +202,7 @@ impl Decoder for CudaDecoder {
     fn submit(&self, jobs: Vec<DecodeJob>, sink: &Arc<dyn DecodeSink>) {
         let stopped = jobs.iter().all(|job| job.stop.raised());
         let scan = |job: DecodeJob| {
-            let fits = !stopped && job.channels == 3 && job.bytes.len() <= MAX_FILE;
+            let fits = !stopped && job.channels == Channels::Rgb && job.bytes.len() <= MAX_FILE;
             let kind = job.meta.baseline.filter(|_| fits);
             match kind.and_then(|kind| Scan::parse(&job.bytes, kind)) {
                 Some(scan) if scan.size() == job.meta.size => Ok((job, scan)),

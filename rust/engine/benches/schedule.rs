@@ -15,8 +15,8 @@ use forebay_core::ports::{
 use forebay_core::recipe::{FieldPlan, Planner, whole};
 use forebay_core::rng::EpochKey;
 use forebay_core::{
-    Bytes, DType, Field, FieldSpec, Format, ImageMeta, Layout, Orientation, Record, Region, Schema,
-    Size, Value, Write,
+    Bytes, Channels, DType, Field, FieldSpec, Format, ImageMeta, Layout, Orientation, Record,
+    Region, Schema, Size, Value, Write,
 };
 use forebay_engine::testing::BatchRenderer;
 use forebay_engine::{EngineConfig, FeedConfig, Next, Parts, Pipeline};
@@ -82,7 +82,7 @@ impl Planner for Recipe {
         _position: u64,
     ) -> Result<Vec<FieldPlan>, Fault> {
         let write = Write {
-            channels: 3,
+            channels: Channels::Rgb,
             dtype: DType::UInt8,
             layout: Layout::Contiguous,
             scale: false,

@@ -379,7 +379,7 @@ impl State {
                 bytes,
                 meta: Arc::clone(&decoding.meta),
                 region: decoding.plan.region,
-                channels: usize::from(decoding.plan.write.channels),
+                channels: decoding.plan.write.channels,
                 stop: stop.clone(),
             };
             self.decodes.insert(token, Decoding { share, ..decoding });

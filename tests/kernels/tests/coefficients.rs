@@ -13,7 +13,7 @@ use codec::{
 use common::{oracle, slot_bytes};
 use forebay_codec::{CpuBackend, PixelDecoder, Pixels as Input};
 use forebay_core::ports::{Fault, HostBuffer, HostCoefficients, HostMemory, Pixels};
-use forebay_core::{ImagePlan, Limits, Region, Size};
+use forebay_core::{Channels, ImagePlan, Limits, Region, Size};
 use forebay_cuda::pack::{Laid, RenderItem, lay_out, pack};
 use forebay_kernel_tests::run;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl HostMemory for Heap {
 fn decode(file: &[u8], region: Region) -> Pixels {
     let cpu = CpuBackend::new(Limits::default());
     let decoder = PixelDecoder::new(cpu, Arc::new(Heap)).leaving_coefficients();
-    decode_by_port(&decoder, file, region, 3).unwrap()
+    decode_by_port(&decoder, file, region, Channels::Rgb).unwrap()
 }
 
 fn coefficients(file: &[u8], region: Region) -> HostCoefficients {

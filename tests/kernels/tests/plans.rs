@@ -10,7 +10,8 @@ use codec::{Numbers, copy_axis, pass, picture, raw_write};
 use common::{Image, check, writes};
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::{
-    Axis, Blend, ColorOp, DType, Erase, ImagePlan, Layout, Pass, Reduce, Region, Size, Taps, Write,
+    Axis, Blend, Channels, ColorOp, DType, Erase, ImagePlan, Layout, Pass, Reduce, Region, Size,
+    Taps, Write,
 };
 use forebay_cuda::pack::{RenderItem, Source, pack};
 use forebay_kernel_tests::{run_at_once, scratch};
@@ -73,6 +74,7 @@ fn random_plan(numbers: &mut Numbers, size: Size, write: Write) -> ImagePlan {
         let mut one = pass(random_axis(numbers, input.width), random_axis(numbers, input.height));
         one.fill = [1, 2, 3];
         one.color = random_color(numbers);
+        one.color.retain(|op| write.channels == Channels::Rgb || !op.mixes_channels());
         one.reduce =
             [None, Some(Reduce::GrayMean), Some(Reduce::Histogram)][numbers.range(0, 2) as usize];
         input = one.size();
@@ -143,11 +145,15 @@ fn every_element_type_and_layout_equals_the_cpu() {
 }
 
 #[test]
-fn masks_equal_the_cpu() {
+fn images_of_one_channel_equal_the_cpu() {
     let mut numbers = Numbers(5);
     let image = mask(53, 38, 4);
-    for dtype in [DType::UInt8, DType::Float32] {
-        let write = Write { channels: 1, dtype, ..raw_write(Layout::Contiguous) };
+    for (channels, dtype) in [
+        (Channels::Index, DType::UInt8),
+        (Channels::Gray, DType::UInt8),
+        (Channels::Gray, DType::Float32),
+    ] {
+        let write = Write { channels, dtype, ..raw_write(Layout::Contiguous) };
         let plans: Vec<ImagePlan> =
             (0..20).map(|_| random_plan(&mut numbers, image.size, write)).collect();
         check(&plans.iter().map(|plan| (&image, plan)).collect::<Vec<_>>());

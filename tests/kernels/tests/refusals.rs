@@ -9,7 +9,9 @@ mod common;
 use codec::{copy_axis, copy_plan, pass};
 use common::{Image, slot_bytes};
 use forebay_core::coeffs::{Interpolation, Table};
-use forebay_core::{Axis, DType, ErrorKind, HasKind, ImagePlan, Region, Size, Taps};
+use forebay_core::{
+    Axis, Channels, ColorOp, DType, ErrorKind, HasKind, ImagePlan, Region, Size, Taps,
+};
 use forebay_cuda::pack::{Component, Error, Plane, RenderItem, Source, pack};
 
 const SIZE: Size = Size { width: 8, height: 6 };
@@ -77,9 +79,10 @@ fn plans_that_write_no_slot_are_refused() {
     let mut empty = plan();
     empty.passes.clear();
     assert_eq!(refusal(whole(), &empty, ADDRESS, 0), Error::NoPass);
-    let mut channels = plan();
-    channels.write.channels = 4;
-    assert_eq!(refused_plan(&channels), Error::Channels { channels: 4 });
+    let mut gray = plan();
+    gray.write.channels = Channels::Gray;
+    gray.passes[0].color.push(ColorOp::Hue(0.1));
+    assert_eq!(refused_plan(&gray), Error::Gray);
     let mut elements = plan();
     elements.write.dtype = DType::Int64;
     assert_eq!(refused_plan(&elements), Error::Elements { dtype: DType::Int64 });

@@ -13,7 +13,7 @@ use forebay_codec::{decode_region_into, probe};
 use forebay_core::ports::{
     DecodeJob, DecodeSink, Decoded, Decoder, HostPixels, Pixels, Slot, SlotMemory, Stop,
 };
-use forebay_core::{Bytes, ErrorKind, ImageMeta, ImagePlan, Limits};
+use forebay_core::{Bytes, Channels, ErrorKind, ImageMeta, ImagePlan, Limits};
 use forebay_cuda::{HardwareDecoder, Lent, pack};
 use forebay_engine::for_each;
 use std::collections::HashMap;
@@ -178,7 +178,7 @@ fn submit(hardware: &HardwareDecoder, wave: &[Image<'_>], group: &[usize], store
             bytes: Bytes::new(bytes.to_vec()),
             meta: Arc::clone(meta),
             region: plan.region,
-            channels: 3,
+            channels: Channels::Rgb,
             stop: Stop::default(),
         }
     };

@@ -8,6 +8,7 @@ pub mod gather;
 pub mod horizontal;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
+pub mod luma;
 pub mod sums;
 pub mod vertical;
 pub mod write;

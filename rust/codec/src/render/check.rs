@@ -1,7 +1,7 @@
 //! What the executor relies on, checked once per image instead of per pixel.
 
 use crate::Error;
-use forebay_core::{Axis, ImageMeta, ImagePlan, Pass, Size, Taps};
+use forebay_core::{Axis, ColorOp, ImageMeta, ImagePlan, Pass, Size, Taps};
 
 /// Refuses plans that do not fit the image, themselves or the slot.
 pub(super) fn plan(plan: &ImagePlan, meta: &ImageMeta, slot_bytes: usize) -> Result<(), Error> {
@@ -11,9 +11,10 @@ pub(super) fn plan(plan: &ImagePlan, meta: &ImageMeta, slot_bytes: usize) -> Res
     let Some(last) = plan.passes.last() else {
         return Err(Error::internal("a plan without a pass"));
     };
-    let channels = plan.write.channels;
-    if !matches!(channels, 1 | 3) {
-        return Err(Error::internal(format!("a slot of {channels} channels")));
+    let channels = plan.write.channels.count();
+    let mut ops = plan.every_pass().flat_map(|pass| &pass.color);
+    if channels == 1 && ops.any(ColorOp::mixes_channels) {
+        return Err(Error::internal("a change of colour of grey"));
     }
     let mut input = plan.region.size();
     if plan.transpose {
@@ -40,7 +41,7 @@ pub(super) fn plan(plan: &ImagePlan, meta: &ImageMeta, slot_bytes: usize) -> Res
         let (region, size) = (erase.region, last.size());
         return Err(Error::internal(format!("{region:?} of a result of {size} is erased")));
     }
-    let elements = last.size().pixels() * u64::from(channels);
+    let elements = last.size().pixels() * channels as u64;
     let need = elements * plan.write.dtype.size() as u64;
     if need != slot_bytes as u64 {
         return Err(Error::internal(format!("a slot of {slot_bytes} bytes, need {need}")));

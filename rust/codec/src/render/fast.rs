@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use forebay_core::coeffs::Interpolation;
     use forebay_core::recipe::ResizedCrop;
-    use forebay_core::{DType, Layout, Orientation, Write};
+    use forebay_core::{Channels, DType, Layout, Orientation, Write};
 
     /// Of what a crop of an image of 1001x803 pixels, from (5, 13) on, is decoded.
     fn of(size: (u32, u32), out: (u32, u32), orientation: Orientation) -> Option<(u32, Region)> {
@@ -80,7 +80,7 @@ mod tests {
             flip: false,
         };
         let write = Write {
-            channels: 3,
+            channels: Channels::Rgb,
             dtype: DType::UInt8,
             layout: Layout::Contiguous,
             scale: false,

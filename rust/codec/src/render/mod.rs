@@ -17,11 +17,12 @@ pub(crate) use scratch::with_scratch;
 
 use crate::jpeg::{self, Asked};
 use crate::pixel::color::{self, Program, Reduced};
-use crate::whole::{self, Channels};
+use crate::pixel::luma;
+use crate::whole;
 use crate::{Error, Level};
 use fast::Fraction;
 use forebay_core::ports::{HostPixels, RenderReport, Stop};
-use forebay_core::{Format, ImageMeta, ImagePlan, Limits, Pass, Reduce, Size};
+use forebay_core::{Channels, Format, ImageMeta, ImagePlan, Limits, Pass, Reduce, Size};
 use gather::GatherRows;
 use host::Host;
 use pass::{PassBuffers, Rows};
@@ -90,7 +91,7 @@ impl Work<'_> {
         careful: bool,
     ) -> Result<RenderReport, Error> {
         let mut report = RenderReport::default();
-        if self.plan.write.channels == 1 {
+        if self.plan.write.channels.count() == 1 {
             self.run_channels::<1>(scratch, slot, by, careful, &mut report)?;
         } else {
             self.run_channels::<3>(scratch, slot, by, careful, &mut report)?;
@@ -115,7 +116,12 @@ impl Work<'_> {
                 let (jpeg, band) = decoder.jpeg()?;
                 let asked = Asked { size: self.meta.size, by, region, careful };
                 let rows = jpeg.rows(bytes, asked, self.stop, band)?;
-                let mut rows = JpegRows::<C> { rows, width: region.width as usize };
+                let mut rows = JpegRows::<C> {
+                    rows,
+                    width: region.width as usize,
+                    channels: plan.write.channels,
+                    level: self.level,
+                };
                 if !plan.transpose {
                     self.passes::<C>(&mut rows, region.size(), passes, writers, slot, report)?;
                     report.warnings = self.warnings(&mut rows.rows)?;
@@ -125,10 +131,16 @@ impl Work<'_> {
                 report.warnings = self.warnings(&mut rows.rows)?;
             }
             Input::Encoded(bytes) => {
-                let channels = if C == 1 { Channels::First } else { Channels::Rgb };
-                let (stored, warnings) =
+                let channels = match plan.write.channels {
+                    Channels::Rgb | Channels::Gray => whole::Channels::Rgb,
+                    Channels::Index => whole::Channels::First,
+                };
+                let (mut stored, warnings) =
                     whole::decode(bytes, self.meta, channels, self.limits, self.stop)?;
                 report.warnings = warnings;
+                if plan.write.channels == Channels::Gray {
+                    stored = stored.gray();
+                }
                 whole = Host::crop::<C>(stored.pixels, self.meta.size, plan.region);
             }
             Input::Host(pixels) => whole = Host::borrow::<C>(pixels, plan.region)?,
@@ -253,12 +265,12 @@ impl Work<'_> {
                 pixels[y * line..(y + 1) * line].copy_from_slice(row);
             })?;
             memory.report.passes += 1;
-            match pass.reduce.filter(|_| C == 3) {
+            match pass.reduce {
                 Some(Reduce::GrayMean) => {
-                    let sum = color::gray_sum(self.level, &pixels[..bytes]);
+                    let sum = color::gray_sum::<C>(self.level, &pixels[..bytes]);
                     made.reduced.gray_mean = mean(sum, output.pixels());
                 }
-                Some(Reduce::Histogram) => made.reduced.count(&pixels[..bytes]),
+                Some(Reduce::Histogram) => made.reduced.count::<C>(&pixels[..bytes]),
                 None => {}
             }
             memory.spare.extend(host.and_then(Host::into_pixels));
@@ -327,15 +339,17 @@ fn mean(sum: u64, count: u64) -> f32 {
 struct JpegRows<'a, const C: usize> {
     rows: jpeg::Rows<'a>,
     width: usize,
+    channels: Channels,
+    level: Level,
 }
 
 impl<const C: usize> Rows for JpegRows<'_, C> {
     fn next_row(&mut self) -> Result<&[u8], Error> {
         let row = self.rows.next_row()?;
-        if C == 1 {
-            for column in 0..self.width {
-                row[column] = row[3 * column];
-            }
+        match self.channels {
+            Channels::Rgb => {}
+            Channels::Gray => luma::shrink(self.level, row, self.width),
+            Channels::Index => (0..self.width).for_each(|column| row[column] = row[3 * column]),
         }
         Ok(row)
     }

@@ -111,6 +111,8 @@ impl PassBuffers {
             }
             if C == 3 {
                 program.apply(work.level, &mut row[content.clone()]);
+            } else {
+                program.apply_to_gray(&mut row[content.clone()]);
             }
             sink(y, row);
         }

@@ -11,7 +11,8 @@ mod reader;
 pub(crate) mod tiff;
 mod webp;
 
-use crate::Error;
+use crate::pixel::luma;
+use crate::{Error, Level};
 use forebay_core::ports::Stop;
 use forebay_core::{Format, ImageMeta, Limits};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,6 +40,15 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// RGB as grey.
+    pub(crate) fn gray(self) -> Self {
+        let mut pixels = self.pixels;
+        let count = pixels.len() / 3;
+        luma::shrink(Level::best(), &mut pixels, count);
+        pixels.truncate(count);
+        Self::bytes(1, pixels)
+    }
+
     pub(crate) fn bytes(channels: u8, pixels: Vec<u8>) -> Self {
         Self { channels, wide: false, pixels }
     }

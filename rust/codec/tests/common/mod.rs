@@ -18,8 +18,8 @@ use forebay_core::ports::{
     Rendered, Renderer, Slot, SlotMemory, Stop,
 };
 use forebay_core::{
-    Axis, Bytes, DType, ErrorKind, ImagePlan, Layout, Limits, Orientation, Pass, Region, Size,
-    Taps, Write,
+    Axis, Bytes, Channels, DType, ErrorKind, ImagePlan, Layout, Limits, Orientation, Pass, Region,
+    Size, Taps, Write,
 };
 use std::sync::{Arc, Mutex};
 use turbojpeg_sys as tj;
@@ -207,7 +207,7 @@ pub fn pass(x: Axis, y: Axis) -> Pass {
 }
 
 pub fn raw_write(layout: Layout) -> Write {
-    Write { channels: 3, dtype: DType::UInt8, layout, scale: false, normalize: None }
+    Write { channels: Channels::Rgb, dtype: DType::UInt8, layout, scale: false, normalize: None }
 }
 
 /// A plan that copies a region.
@@ -244,7 +244,7 @@ pub fn decode_by_port(
     decoder: &dyn Decoder,
     file: &[u8],
     region: Region,
-    channels: usize,
+    channels: Channels,
 ) -> Result<Pixels, Fault> {
     let kept = Arc::new(Kept::default());
     let sink: Arc<dyn DecodeSink> = Arc::<Kept>::clone(&kept);
@@ -301,7 +301,7 @@ pub fn render_by(
 ) -> Result<(Vec<u8>, RenderReport), Fault> {
     let meta = probe(encoded, &Limits::default())?;
     let last = plan.passes.last().expect("a pass").size();
-    let elements = last.pixels() as usize * usize::from(plan.write.channels);
+    let elements = last.pixels() as usize * plan.write.channels.count();
     let sink = Arc::new(Collect::default());
     let port: Arc<dyn RenderSink> = Arc::<Collect>::clone(&sink);
     let job = RenderJob {

@@ -36,9 +36,10 @@ impl ResizedCrop {
     /// ```
     /// use forebay_core::coeffs::Interpolation;
     /// use forebay_core::recipe::ResizedCrop;
-    /// # use forebay_core::{DType, Layout, Orientation, Size, Write};
+    /// # use forebay_core::{Channels, DType, Layout, Orientation, Size, Write};
     /// # let write = Write {
-    /// #     channels: 3, dtype: DType::UInt8, layout: Layout::Contiguous, scale: false, normalize: None,
+    /// #     channels: Channels::Rgb, dtype: DType::UInt8, layout: Layout::Contiguous, scale: false,
+    /// #     normalize: None,
     /// # };
     /// let crop = ResizedCrop {
     ///     bounds: Some([10, 0, 30, 40]), size: Size { width: 8, height: 8 },
@@ -86,10 +87,10 @@ fn crop_step([x0, y0, x1, y1]: [i64; 4], image: Size) -> Result<Step, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DType, Layout, Region};
+    use crate::{Channels, DType, Layout, Region};
 
     const WRITE: Write = Write {
-        channels: 3,
+        channels: Channels::Rgb,
         dtype: DType::UInt8,
         layout: Layout::Contiguous,
         scale: false,

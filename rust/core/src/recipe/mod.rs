@@ -25,8 +25,8 @@ pub use spec::{PaddingMode, Policy, RecipeSpec, Transform};
 use crate::ports::{Fault, Stage};
 use crate::rng::EpochKey;
 use crate::{
-    FieldKind, FieldSpec, Gather, ImageMeta, ImagePlan, Layout, Mixing, Normalize, Record, Schema,
-    Size, Value, Warp, Write,
+    Channels, FieldKind, FieldSpec, Gather, ImageMeta, ImagePlan, Layout, Mixing, Normalize,
+    Record, Schema, Size, Value, Warp, Write,
 };
 use resolve::{DrawKey, Step, resolve};
 use std::sync::Arc;
@@ -100,7 +100,7 @@ impl Recipe {
         let checked = check::check(&spec)?;
         batch::check(&spec.batch, spec.transforms.len(), checked.dtype)?;
         let image_write = Write {
-            channels: 3,
+            channels: spec.mode,
             dtype: checked.dtype,
             layout: spec.layout,
             scale: checked.scale,
@@ -109,7 +109,9 @@ impl Recipe {
         let specs = schema.fields.iter().map(|field| {
             let (height, width) = (checked.size.height as usize, checked.size.width as usize);
             let (dtype, shape, layout) = match field.kind {
-                FieldKind::Image => (checked.dtype, vec![3, height, width], spec.layout),
+                FieldKind::Image => {
+                    (checked.dtype, vec![spec.mode.count(), height, width], spec.layout)
+                }
                 FieldKind::Mask => (MASK_WRITE.dtype, vec![height, width], Layout::Contiguous),
                 FieldKind::Boxes | FieldKind::Tensor => {
                     (field.dtype, field.shape.clone(), Layout::Contiguous)
@@ -157,8 +159,12 @@ impl Recipe {
     }
 
     fn steps(&self, meta: &ImageMeta, key: DrawKey) -> Result<Vec<Step>, Fault> {
-        resolve(&self.transforms, self.input_size(meta), key)
-            .map_err(|reason| Fault::new(Stage::Transform, reason))
+        let steps = resolve(&self.transforms, self.input_size(meta), key)
+            .map_err(|reason| Fault::new(Stage::Transform, reason))?;
+        Ok(match self.image_write.channels {
+            Channels::Rgb => steps,
+            Channels::Gray | Channels::Index => of_one_channel(steps),
+        })
     }
 
     fn fuse(&self, steps: &[Step], meta: &ImageMeta, write: Write) -> ImagePlan {
@@ -169,12 +175,25 @@ impl Recipe {
 }
 
 const MASK_WRITE: Write = Write {
-    channels: 1,
+    channels: Channels::Index,
     dtype: crate::DType::UInt8,
     layout: Layout::Contiguous,
     scale: false,
     normalize: None::<Normalize>,
 };
+
+/// Without changes of colour that leave an image of one channel as it is.
+fn of_one_channel(steps: Vec<Step>) -> Vec<Step> {
+    let keep = |step| match step {
+        Step::Color(op) if op.mixes_channels() => None,
+        Step::Mix { weight, layers } => {
+            let layers = layers.into_iter().map(|(weight, steps)| (weight, of_one_channel(steps)));
+            Some(Step::Mix { weight, layers: layers.collect() })
+        }
+        other => Some(other),
+    };
+    steps.into_iter().filter_map(keep).collect()
+}
 
 /// Geometry of a mask: class numbers must not mix, so every resize takes the nearest pixel.
 fn mask_steps(steps: &[Step]) -> Vec<Step> {

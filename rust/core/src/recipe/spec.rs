@@ -2,7 +2,7 @@
 
 use super::batch::BatchTransform;
 use crate::coeffs::Interpolation;
-use crate::{DType, Layout};
+use crate::{Channels, DType, Layout};
 use serde::Deserialize;
 
 /// A list of transforms and the form that images leave it in.
@@ -20,6 +20,9 @@ pub struct RecipeSpec {
     /// Memory order of the batch.
     #[serde(default)]
     pub layout: Layout,
+    /// What is read of images.
+    #[serde(default)]
+    pub mode: Channels,
 }
 
 /// One transform. Sizes are `[height, width]`, as everywhere in Python.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Axis, Bytes, DType, Field, Format, Orientation, Pass, Reduce, Region, Taps};
+use crate::{Axis, Bytes, Channels, DType, Field, Format, Orientation, Pass, Reduce, Region, Taps};
 
 fn recipe(json: &str) -> Result<Recipe, RecipeError> {
     let spec: RecipeSpec = serde_json::from_str(json).unwrap();
@@ -208,7 +208,7 @@ fn boxes_masks_and_images_of_a_group_move_together() {
         panic!("both are decoded")
     };
     assert!(matches!(mask_plan.passes[0].x.taps, Taps::Copy(_)), "classes do not mix");
-    assert_eq!((mask_plan.write.channels, mask_plan.write.dtype), (1, DType::UInt8));
+    assert_eq!((mask_plan.write.channels, mask_plan.write.dtype), (Channels::Index, DType::UInt8));
     assert_eq!(image_plan.passes[0].size(), mask_plan.passes[0].size());
     let none = recipe.plan(&schema, record(vec![]), &metas, key, 0).unwrap();
     assert!(matches!(&none[2], FieldPlan::Elements(rows) if rows.is_empty()));

@@ -6,7 +6,7 @@ use super::blob::{Blob, Scratch};
 use super::blocks::{self, Blocks};
 use super::descriptor::{self, BLOCK, NO_SUM, levels_kind};
 use super::source::intermediate;
-use super::steps::{color_op, describe, erasure, layout_of};
+use super::steps::{channels_of, color_op, describe, erasure, layout_of};
 use super::write::Tables;
 use super::{Kernel, Launch, Packed, RenderItem};
 use forebay_core::{ColorOp, ImagePlan, Mixture, Pass, Reduce, Size, Taps};
@@ -171,7 +171,8 @@ impl<'a> Batch<'a> {
         output: descriptor::Output,
         turn: usize,
     ) {
-        let (sum, histogram) = (self.sum(plan, pass), self.histogram(plan, pass));
+        let output = descriptor::Output { channels: channels_of(&plan.write), ..output };
+        let (sum, histogram) = (self.sum(pass), self.histogram(pass));
         let levels = self.levels(pass, chain.counted);
         let tables = levels.map_or(NO_SUM, |levels| levels.tables);
         let gather = match &pass.gather {
@@ -180,7 +181,7 @@ impl<'a> Batch<'a> {
         };
         let (source, mean) = (chain.source, chain.mean);
         let links = Links { source, gather, across, output, mean, sum, histogram, tables };
-        let job = self.job(plan, pass, &links);
+        let job = self.job(pass, &links);
         let jobs = self.turn(turn);
         jobs.levels.extend(levels);
         let jobs = if is_across(pass) { &mut jobs.across } else { &mut jobs.down_only };
@@ -203,11 +204,9 @@ impl<'a> Batch<'a> {
         &mut self.turns[turn]
     }
 
-    fn job(&mut self, plan: &ImagePlan, pass: &'a Pass, links: &Links) -> descriptor::Job {
+    fn job(&mut self, pass: &'a Pass, links: &Links) -> descriptor::Job {
         let rows = pass.y.extent().unwrap_or_default();
-        // Masks are not coloured.
-        let color = if plan.write.channels == 3 { pass.color.as_slice() } else { &[] };
-        let color: Vec<descriptor::ColorOp> = color.iter().copied().map(color_op).collect();
+        let color: Vec<descriptor::ColorOp> = pass.color.iter().copied().map(color_op).collect();
         let [red, green, blue] = pass.fill;
         descriptor::Job {
             source: links.source,
@@ -231,9 +230,9 @@ impl<'a> Batch<'a> {
     }
 
     /// The histogram that a pass leaves.
-    fn histogram(&mut self, plan: &ImagePlan, pass: &Pass) -> u64 {
+    fn histogram(&mut self, pass: &Pass) -> u64 {
         match pass.reduce {
-            Some(Reduce::Histogram) if plan.write.channels == 3 => self.scratch.histogram(),
+            Some(Reduce::Histogram) => self.scratch.histogram(),
             _ => NO_SUM,
         }
     }
@@ -255,11 +254,9 @@ impl<'a> Batch<'a> {
     }
 
     /// The sum that a pass leaves.
-    fn sum(&mut self, plan: &ImagePlan, pass: &Pass) -> Sum {
+    fn sum(&mut self, pass: &Pass) -> Sum {
         match pass.reduce {
-            Some(Reduce::GrayMean) if plan.write.channels == 3 => {
-                Sum { offset: self.scratch.sum(), pixels: pixels(pass) }
-            }
+            Some(Reduce::GrayMean) => Sum { offset: self.scratch.sum(), pixels: pixels(pass) },
             _ => Sum::NONE,
         }
     }
@@ -270,9 +267,8 @@ impl<'a> Batch<'a> {
             address: item.slot,
             table: self.tables.offset(&mut self.blob, write),
             element_bytes: u32::try_from(write.dtype.size()).expect("at most 4"),
-            channels: write.channels.into(),
             layout: layout_of(write),
-            reserved: 0,
+            ..Default::default()
         }
     }
 

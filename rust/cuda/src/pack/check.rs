@@ -2,7 +2,7 @@
 //! outside its source, its slot, the blob and the scratch.
 
 use super::{Error, RenderItem, axis, write};
-use forebay_core::{ImagePlan, Pass, Size};
+use forebay_core::{ColorOp, ImagePlan, Pass, Size};
 
 /// Pixels of a pass, which kernels number in 32 bits, rounded up to whole segments of a row.
 const MAX_PIXELS: u64 = i32::MAX as u64;
@@ -58,14 +58,15 @@ fn pass(pass: &Pass, mut input: Size) -> Result<Size, Error> {
 
 fn slot(item: &RenderItem<'_>, last: &Pass) -> Result<(), Error> {
     let write = item.plan.write;
-    let (channels, dtype) = (write.channels, write.dtype);
-    if !matches!(channels, 1 | 3) {
-        return Err(Error::Channels { channels });
+    let (channels, dtype) = (write.channels.count(), write.dtype);
+    let mut ops = item.plan.every_pass().flat_map(|pass| &pass.color);
+    if channels == 1 && ops.any(ColorOp::mixes_channels) {
+        return Err(Error::Gray);
     }
     if !write::is_element(dtype) {
         return Err(Error::Elements { dtype });
     }
-    let need = last.size().pixels() * u64::from(channels) * dtype.size() as u64;
+    let need = last.size().pixels() * channels as u64 * dtype.size() as u64;
     if let Some(erase) = item.plan.erase.iter().find(|erase| !erase.region.fits(last.size())) {
         return Err(Error::Erase { region: erase.region });
     }

@@ -15,12 +15,9 @@ pub enum Error {
     /// Layers of a mixture make images of its size, by passes of their own.
     #[error("a layer of another size, without a pass, or with layers of its own")]
     Layer,
-    /// Slots have one channel or three.
-    #[error("a slot of {channels} channels")]
-    Channels {
-        /// `Write::channels`.
-        channels: u8,
-    },
+    /// Images of one channel have no colours to mix.
+    #[error("a change of colour of grey")]
+    Gray,
     /// The slot's elements are of a type that no image has.
     #[error("{dtype:?} is no element type of an image")]
     Elements {
@@ -89,7 +86,7 @@ impl HasKind for Error {
             Self::NoPass
             | Self::FirstGather
             | Self::Layer
-            | Self::Channels { .. }
+            | Self::Gray
             | Self::Elements { .. }
             | Self::Slot { .. }
             | Self::Region { .. }

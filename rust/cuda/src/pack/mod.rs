@@ -185,12 +185,12 @@ pub struct Packed {
 ///
 /// ```
 /// use forebay_core::recipe::whole;
-/// use forebay_core::{DType, Layout, Orientation, Region, Size, Write};
+/// use forebay_core::{Channels, DType, Layout, Orientation, Region, Size, Write};
 /// use forebay_cuda::pack::{Plane, RenderItem, Source, pack};
 ///
 /// let size = Size { width: 4, height: 2 };
-/// let layout = Layout::ChannelsLast;
-/// let write = Write { channels: 3, dtype: DType::UInt8, layout, scale: false, normalize: None };
+/// let (channels, layout) = (Channels::Rgb, Layout::ChannelsLast);
+/// let write = Write { channels, dtype: DType::UInt8, layout, scale: false, normalize: None };
 /// let plan = whole(size, Orientation::default(), write);
 /// let plane = Plane { address: 0x1000, pitch: 12, held: Region::whole(size) };
 /// let item = RenderItem { source: Source::Rgb(plane), plan: &plan, slot: 0x2000, slot_bytes: 24 };

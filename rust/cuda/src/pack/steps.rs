@@ -4,6 +4,10 @@ use super::descriptor::{self, color_kind, gather_kind, layout};
 use super::{RenderItem, write};
 use forebay_core::{Blend, ColorOp, Erase, Gather, Layout, Region, Size, Warp, Write};
 
+pub(super) fn channels_of(write: &Write) -> u32 {
+    u32::try_from(write.channels.count()).expect("at most 3")
+}
+
 pub(super) fn layout_of(write: &Write) -> u32 {
     match write.layout {
         Layout::Contiguous => layout::CONTIGUOUS,
@@ -49,7 +53,7 @@ pub(super) fn erasure(item: &RenderItem<'_>, erase: &Erase) -> descriptor::Erasu
         y,
         width,
         height,
-        channels: write.channels.into(),
+        channels: channels_of(write),
         values: erase.value.map(|value| write::element(write.dtype, value)),
     }
 }

@@ -4,7 +4,7 @@
 //! uint8; 16-bit floats are rounded to nearest even from it, as on the CPU.
 
 use super::blob::Blob;
-use forebay_core::{DType, Layout, Write};
+use forebay_core::{Channels, DType, Layout, Write};
 use half::{bf16, f16};
 
 /// Whether images can have elements of this type.
@@ -35,7 +35,7 @@ pub(super) struct Tables {
 impl Tables {
     /// The offset of the table for `write`, whose element type was checked.
     pub(super) fn offset(&mut self, blob: &mut Blob, write: &Write) -> u64 {
-        let write = Write { channels: 3, layout: Layout::Contiguous, ..*write };
+        let write = Write { channels: Channels::Rgb, layout: Layout::Contiguous, ..*write };
         if let Some((_, offset)) = self.known.iter().find(|(known, _)| *known == write) {
             return *offset;
         }

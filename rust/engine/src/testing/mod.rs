@@ -16,8 +16,8 @@ use forebay_core::ports::{Fault, Stage};
 use forebay_core::recipe::{FieldPlan, Planner};
 use forebay_core::rng::EpochKey;
 use forebay_core::{
-    Axis, Blend, DType, FieldSpec, ImageMeta, ImagePlan, Layout, Mix, Mixing, Pass, Record, Region,
-    Schema, Taps, Value, Write,
+    Axis, Blend, Channels, DType, FieldSpec, ImageMeta, ImagePlan, Layout, Mix, Mixing, Pass,
+    Record, Region, Schema, Taps, Value, Write,
 };
 use std::sync::Arc;
 
@@ -123,7 +123,7 @@ fn plan_of(meta: &ImageMeta, shift: u64) -> ImagePlan {
             reduce: None,
         }],
         write: Write {
-            channels: 3,
+            channels: Channels::Rgb,
             dtype: DType::UInt8,
             layout: Layout::Contiguous,
             scale: false,

@@ -9,7 +9,7 @@ pub use guarded::Side;
 
 use forebay_codec::{Pixels, render_into};
 use forebay_core::{
-    DType, Format, ImageMeta, ImagePlan, Layout, Limits, Orientation, Region, Size, Write,
+    Channels, DType, Format, ImageMeta, ImagePlan, Layout, Limits, Orientation, Region, Size, Write,
 };
 use forebay_cuda::pack::{Packed, Plane, RenderItem, Source, pack};
 use forebay_kernel_tests::run;
@@ -85,7 +85,7 @@ impl SlotMemory {
 
 pub fn slot_bytes(plan: &ImagePlan) -> usize {
     let pixels = usize::try_from(plan.passes.last().unwrap().size().pixels()).unwrap();
-    pixels * usize::from(plan.write.channels) * plan.write.dtype.size()
+    pixels * plan.write.channels.count() * plan.write.dtype.size()
 }
 
 /// Renders a batch on the host's kernels; sources must be of live memory.
@@ -199,7 +199,7 @@ pub fn writes() -> Vec<Write> {
     for dtype in [DType::UInt8, DType::Float16, DType::BFloat16, DType::Float32] {
         for layout in [Layout::Contiguous, Layout::ChannelsLast] {
             for (scale, normalize) in [(false, None), (true, None), (true, Some(imagenet))] {
-                writes.push(Write { channels: 3, dtype, layout, scale, normalize });
+                writes.push(Write { channels: Channels::Rgb, dtype, layout, scale, normalize });
             }
         }
     }

@@ -18,15 +18,15 @@ use forebay_core::{Blend, ColorOp};
 pub struct Reduced {
     /// `Reduce::GrayMean`.
     pub gray_mean: f32,
-    /// `Reduce::Histogram`: for red, green and blue.
+    /// `Reduce::Histogram`: for red, green and blue, or grey and nothing.
     pub histogram: Option<Box<[[u32; 256]; 3]>>,
 }
 
 impl Reduced {
-    /// Counts the values of pixels.
-    pub fn count(&mut self, rgb: &[u8]) {
+    /// Counts the values of pixels of `C` channels.
+    pub fn count<const C: usize>(&mut self, pixels: &[u8]) {
         let histogram = self.histogram.insert(Box::new([[0; 256]; 3]));
-        for pixel in rgb.as_chunks::<3>().0 {
+        for pixel in pixels.as_chunks::<C>().0 {
             for (counts, &value) in histogram.iter_mut().zip(pixel) {
                 counts[usize::from(value)] += 1;
             }
@@ -94,6 +94,23 @@ impl Program {
         self.steps.is_empty()
     }
 
+    /// Changes a row of grey pixels in place.
+    ///
+    /// # Panics
+    /// An operation mixes channels.
+    pub fn apply_to_gray(&self, row: &mut [u8]) {
+        for step in &self.steps {
+            let table = match step {
+                Step::Table(table) => table,
+                Step::Tables(tables) => &tables[0],
+                other => panic!("{other:?} of grey"),
+            };
+            for value in &mut *row {
+                *value = table[usize::from(*value)];
+            }
+        }
+    }
+
     /// Changes a row of RGB pixels in place.
     pub fn apply(&self, level: Level, row: &mut [u8]) {
         let pixels = row.as_chunks_mut::<3>().0;
@@ -133,8 +150,11 @@ impl Program {
     }
 }
 
-/// Sum of the pixels' grey values, each rounded down.
-pub fn gray_sum(level: Level, rgb: &[u8]) -> u64 {
+/// Sum of the grey values of pixels of `C` channels, of three rounded down.
+pub fn gray_sum<const C: usize>(level: Level, rgb: &[u8]) -> u64 {
+    if C == 1 {
+        return rgb.iter().copied().map(u64::from).sum();
+    }
     let pixels = rgb.as_chunks::<3>().0;
     match level.kind() {
         Kind::Scalar => scalar::gray_sum(pixels),

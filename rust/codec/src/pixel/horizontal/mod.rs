@@ -119,6 +119,11 @@ pub fn resample<const C: usize>(level: Level, row: &[u8], columns: &Columns, out
                 // SAFETY: the level is `Avx512` only where the CPU has it.
                 unsafe { avx512::weighted_rgb(row, columns, out) }
             }
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 | Kind::Avx512 if C == 1 => {
+                // SAFETY: either level is only where the CPU has AVX2.
+                unsafe { avx2::weighted_gray(row, columns, out) }
+            }
             _ => scalar::weighted::<C>(row, columns, out),
         },
     }

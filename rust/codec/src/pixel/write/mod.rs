@@ -87,7 +87,7 @@ impl Writer {
             }
             DType::Bool | DType::Int64 | DType::Float64 => return None,
         };
-        matches!(write.channels, 1 | 3).then_some(Self { write: *write, table, arithmetic })
+        Some(Self { write: *write, table, arithmetic })
     }
 
     /// What it was made for.
@@ -100,7 +100,7 @@ impl Writer {
     /// # Panics
     /// The row or the slot has another length than `size` and the element type ask for.
     pub fn row(&self, level: Level, y: usize, size: Size, row: &[u8], slot: &mut [u8]) {
-        let channels = usize::from(self.write.channels);
+        let channels = self.write.channels.count();
         let (width, height) = (size.width as usize, size.height as usize);
         let line = width * self.write.dtype.size();
         assert_eq!(row.len(), width * channels, "one pixel per column");
@@ -138,7 +138,7 @@ impl Writer {
             DType::Float32 => f32::to_ne_bytes,
             _ => |value| padded([byte(value)]),
         };
-        let (bytes, channels) = (self.write.dtype.size(), usize::from(self.write.channels));
+        let (bytes, channels) = (self.write.dtype.size(), self.write.channels.count());
         let (width, height) = (size.width as usize, size.height as usize);
         let region = erase.region;
         for channel in 0..channels {
@@ -212,10 +212,11 @@ fn table<const B: usize>(write: &Write, element: impl Fn(f32) -> [u8; B]) -> Tab
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forebay_core::Channels;
 
     fn write(normalize: Option<Normalize>) -> Write {
         Write {
-            channels: 3,
+            channels: Channels::Rgb,
             dtype: DType::Float32,
             layout: Layout::Contiguous,
             scale: true,
