@@ -150,6 +150,10 @@ std::string examine_file(const std::string& path, int64_t max_pixels) {
   return op([&] { return std::string(ffi::examine_file(raw_bytes(path), max_pixels)); });
 }
 
+void check_recipe(const std::string& recipe) {
+  op([&] { ffi::check_recipe(str(recipe)); });
+}
+
 std::string system_info() {
   return op([] { return std::string(ffi::system_info()); });
 }
@@ -191,6 +195,7 @@ STABLE_TORCH_LIBRARY(forebay, library) {
   library.def(
       "resized_crop_normalize(Tensor images, Tensor boxes, Tensor flip, int[] size, float[] mean, "
       "float[] std, ScalarType dtype, str interpolation, bool antialias, int threads) -> Tensor");
+  library.def("check_recipe(str recipe) -> ()");
   library.def("examine_file(str path, int max_pixels) -> str");
   library.def("system_info() -> str");
   library.def("cuda_report(str[] folders, int cuda_major, str kernels) -> str");
@@ -236,6 +241,7 @@ STABLE_TORCH_LIBRARY_IMPL(forebay, CUDA, library) {
 
 // Ops without a tensor among their arguments have no device to be dispatched on.
 STABLE_TORCH_LIBRARY_IMPL(forebay, CompositeExplicitAutograd, library) {
+  library.impl("check_recipe", TORCH_BOX(&check_recipe));
   library.impl("examine_file", TORCH_BOX(&examine_file));
   library.impl("system_info", TORCH_BOX(&system_info));
   library.impl("cuda_report", TORCH_BOX(&cuda_report));

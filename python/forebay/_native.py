@@ -155,6 +155,12 @@ def examine_file(path: str, max_pixels: int) -> dict[str, Any]:
         return report
 
 
+def check_recipe(recipe: dict[str, Any]) -> None:
+    """Raises what opening a pipeline with this recipe would."""
+    with native_errors():
+        _ops.check_recipe(json.dumps(recipe))
+
+
 def system_info() -> dict[str, Any]:
     """What the core knows about itself and the processor."""
     with native_errors():

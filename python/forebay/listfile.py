@@ -44,6 +44,11 @@ def read_list_file(path: Path, root: str | os.PathLike[str]) -> tuple[list[bytes
         raise FileNotFoundError(
             f"paths must be a text file of names or a list of them, got {path}, which is not there"
         ) from None
+    if b"\0" in content:
+        raise ValueError(
+            f"paths must be a text file of names or a list of them, got {path}, which is no text; "
+            "give an image in a list"
+        )
     content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
     lines = [line for line in content.split(b"\n") if line.strip()]
     if not lines:

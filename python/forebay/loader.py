@@ -357,7 +357,10 @@ class Loader(DataLoaderNames):
 
     def _check_length(self) -> None:
         """Refuses what needs a length of a source that has none, without scanning a folder."""
-        if not isinstance(self._source, MapSource) or self._source.length() is not None:
+        length = self._source.length() if isinstance(self._source, MapSource) else 1
+        if length == 0:
+            raise ValueError(f"source must hold samples, got {self._source!r}, whose length is 0")
+        if length is not None:
             return
         if not self._feed.pushed:
             raise ValueError(

@@ -21,6 +21,7 @@ runs is RuntimeError with the same words, behind the letter of its kind.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, overload
 
@@ -413,7 +414,12 @@ def _check_tensor(
     where = "the CPU or a GPU" if "cuda" in devices else "the CPU"
     right = f"{name} must be a {dtype} tensor of {dims} dimension{'s' * (dims > 1)} on {where}"
     if not isinstance(value, Tensor):
-        raise TypeError(f"{right}, got {type(value).__name__}")
+        hint = ""
+        if dtype == torch.uint8 and isinstance(value, (bytes, bytearray)):
+            hint = "; use torch.frombuffer(bytearray(data), dtype=torch.uint8)"
+        elif dtype == torch.uint8 and isinstance(value, (str, os.PathLike)):
+            hint = "; read the file first, as torchvision.io.read_file does"
+        raise TypeError(f"{right}, got {type(value).__name__}{hint}")
     if value.dtype != dtype or value.dim() != dims or value.device.type not in devices:
         got = f"{value.dtype} {tuple(value.shape)} on {value.device}"
         raise TypeError(f"{right}, got {got}")

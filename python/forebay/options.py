@@ -198,6 +198,7 @@ class SampleOptions:
         check_choice("fidelity", self.fidelity, ("full", "fast"))
         if self.deterministic is not None:
             check_flag("deterministic", self.deterministic)
+        _native.check_recipe(self.recipe())
 
     def is_deterministic(self) -> bool:
         """What the user says, or torch."""

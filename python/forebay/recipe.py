@@ -19,6 +19,7 @@ from .transforms import (
     CutMix,
     Grayscale,
     MixUp,
+    Normalize,
     RandomApply,
     RandomCrop,
     RandomHorizontalFlip,
@@ -32,8 +33,8 @@ from .transforms import (
 _PER_CHANNEL = ("mean", "std", "fill", "value")
 _LISTS = ("Compose", "Sequential", "ModuleList")
 _OF_OTHERS = ("RandomApply", "RandomChoice", "RandomOrder")
-# Batches are tensors already.
-_UNNEEDED = ("ToImage", "PILToTensor", "ToPureTensor", "Identity")
+# Batches are tensors already, and have the channels of the Loader's mode.
+_UNNEEDED = ("ToImage", "PILToTensor", "ToPILImage", "ToPureTensor", "RGB", "Identity")
 # torchvision's, of which ``labels_getter="default"`` is made.
 _LABELS_GETTER = "_find_labels_default_heuristic"
 _ELSEWHERE = "apply it to the batch in the training loop, where torchvision's works, too"
@@ -193,6 +194,12 @@ def _counterpart(where: str, given: Any, name: str) -> Iterator[Transform]:
         return
     if name == "ConvertImageDtype":
         yield ToDtype(given.dtype, scale=True)
+        return
+    if name == "ImageClassification":  # of a model's weights
+        yield Resize(given.resize_size, given.interpolation, antialias=given.antialias)
+        yield CenterCrop(given.crop_size)
+        yield ToDtype(torch.float32, scale=True)
+        yield Normalize(given.mean, given.std)
         return
     if name not in transforms.__all__:
         offered = ", ".join(known for known in transforms.__all__ if known != "Transform")

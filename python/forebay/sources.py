@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from torch import Tensor
-from torch.utils.data import Subset
+from torch.utils.data import IterableDataset, Subset
 
 from . import _native
 from .labels import Labels, label_column
@@ -86,6 +86,15 @@ class PackedSource(Source):
         return os.path.join(self.root, name)
 
 
+_NOT_OF_FOLDERS = {
+    "transform": "pass transforms= to the Loader",
+    "target_transform": "give forebay.FileList the paths of source.samples and labels of your own",
+    "is_valid_file": "give forebay.FileList those of source.samples that are valid",
+    "loader": "Forebay reads and decodes; wrap a dataset that reads by itself in forebay.MapSource",
+}
+"""What torchvision's takes beside our arguments, and what does it here."""
+
+
 class ImageFolder(PackedSource):
     """A folder with one folder of images per class, by torchvision's rules.
 
@@ -113,8 +122,12 @@ class ImageFolder(PackedSource):
         extensions: str | Sequence[str] = IMG_EXTENSIONS,
         *,
         allow_empty: bool = False,
+        **torchvisions: object,
     ) -> None:
         """Checks that the folder is there."""
+        for name in (*torchvisions, *(["transform"] if callable(extensions) else [])):
+            advice = _NOT_OF_FOLDERS.get(name, "it takes root, extensions and allow_empty")
+            raise TypeError(f"ImageFolder takes no {name!r}; {advice}")
         self.root = absolute_root(os.path.expanduser(os.fspath(root)))
         if not os.path.isdir(self.root):
             problem = "a file" if os.path.exists(self.root) else "not there"
@@ -302,7 +315,7 @@ class MapSource(Source):
         advice = _subset_advice(dataset) or _decoding_advice(dataset)
         if advice:
             raise TypeError(f"dataset {advice}")
-        if not hasattr(dataset, "__getitem__"):
+        if not hasattr(dataset, "__getitem__") or isinstance(dataset, IterableDataset):
             raise TypeError(
                 f"dataset must have __getitem__ (a map-style dataset), got {type(dataset).__name__}"
             )
@@ -350,6 +363,11 @@ def checked_source(source: Any) -> Source:
         advice = "use forebay.ImageFolder(root)"
     elif subset := _subset_advice(source):
         raise TypeError(f"source {subset}")
+    elif isinstance(source, IterableDataset):
+        advice = (
+            "of a DataPipe call .forebay(transforms=..., batch_size=...), which "
+            "forebay.datapipes adds; other streams need a map-style dataset"
+        )
     else:
         advice = "wrap a dataset whose items are paths or encoded bytes in forebay.MapSource"
     raise TypeError(f"source must be an ImageFolder, FileList or MapSource, got {name}; {advice}")

@@ -236,6 +236,10 @@ def _supplied(image: Any, called: str) -> str | Tensor:
     else:
         kind = type(image)
         got = f"{kind.__module__}.{kind.__qualname__}"
+        if isinstance(image, (list, dict)):
+            raise TypeError(
+                f"{called} must give an image, or a tuple (image, label), got a {kind.__name__}"
+            )
     raise TypeError(
         f"{called} must give a path or encoded bytes, got {got}; leave opening and decoding "
         "to forebay"

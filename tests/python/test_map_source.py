@@ -121,6 +121,8 @@ def test_an_exception_is_a_sample_error_with_its_cause(load):
         (torch.zeros(8), "float32"),
         (3, "int"),
         ((b"x", 1, 2), "3 values"),
+        ([b"x", 1], "tuple .image, label., got a list"),
+        ({"image": b"x"}, "tuple .image, label., got a dict"),
     ],
 )
 def test_what_is_no_encoded_image_is_told(load, item, words):

@@ -120,7 +120,8 @@ def test_each_image_has_memory_of_its_own(encoded, device):  # MEM-2
     [
         ({"encoded": b"bytes"}, TypeError, "list of uint8 tensors, got bytes"),
         ({"encoded": encoded_tensor(FILES[0])}, TypeError, "list of uint8 tensors, got Tensor"),
-        ({"encoded": [b"bytes"]}, TypeError, r"encoded\[0\].*got bytes"),
+        ({"encoded": [b"bytes"]}, TypeError, r"encoded\[0\].*got bytes; .*frombuffer"),
+        ({"encoded": ["a.jpg"]}, TypeError, r"encoded\[0\].*got str; read the file"),
         ({"encoded": [torch.zeros(4)]}, TypeError, r"encoded\[0\].*float32 \(4,\) on cpu"),
         ({"layout": "ragged"}, ValueError, "layout must be one of"),
         ({"mode": "CMYK"}, ValueError, "mode"),

@@ -103,6 +103,8 @@ def source():
         ({"worker_init_fn": print}, TypeError, ["worker_init_fn"]),
         ({"transforms": []}, ValueError, ["transforms", "same size", "RandomResizedCrop"]),
         ({"transforms": [T.Resize(256)]}, ValueError, ["Resize", "(height, width)"]),
+        ({"transforms": [*CROP, T.Normalize(0, 1), *CROP]}, ValueError, ["became float", "before"]),
+        ({"transforms": [*CROP, T.MixUp(num_classes=3)]}, ValueError, ["MixUp", "floats"]),
     ],
 )
 def test_wrong_keywords_are_named(source, keywords, error, words):

@@ -131,6 +131,44 @@ def test_names_that_look_like_labelled_ones_are_names_if_the_file_is_there(tmp_p
     assert len(forebay.FileList(write_list_file(tmp_path, b"record 12 a\nno ending\n"))) == 2
 
 
+def test_an_image_is_no_text_file(tmp_path):
+    path = tmp_path / "a.jpg"
+    path.write_bytes(jpeg(photo(8, 8)))
+    with pytest.raises(ValueError, match=r"a\.jpg, which is no text"):
+        forebay.FileList(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"extensions": abs}, "takes no 'transform'; pass transforms= to the Loader"),
+        ({"transform": abs}, "takes no 'transform'; pass transforms= to the Loader"),
+        ({"is_valid_file": abs}, "takes no 'is_valid_file'; give forebay.FileList"),
+        ({"loader": abs}, "takes no 'loader'; .*forebay.MapSource"),
+        ({"allow": True}, "takes no 'allow'; it takes root, extensions and allow_empty"),
+    ],
+)
+def test_torchvisions_arguments_of_a_folder_have_an_answer(folder, arguments, words):
+    with pytest.raises(TypeError, match=words):
+        forebay.ImageFolder(folder, **arguments)
+
+
+def test_streams_are_told_apart_from_datasets():
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter([b""])
+
+    with pytest.raises(TypeError, match=r"Stream; of a DataPipe call \.forebay"):
+        forebay.Loader(Stream(), transforms=[T.CenterCrop(8)], batch_size=1)
+    with pytest.raises(TypeError, match="__getitem__"):
+        forebay.MapSource(Stream())
+
+
+def test_an_empty_dataset_is_told():
+    with pytest.raises(ValueError, match=r"MapSource\(list\), whose length is 0"):
+        forebay.Loader(forebay.MapSource([]), transforms=[T.CenterCrop(8)], batch_size=1)
+
+
 @pytest.mark.parametrize("make", [forebay.FileList, forebay.ImageFolder])
 def test_missing_paths_are_told_at_once(make, tmp_path):
     with pytest.raises(FileNotFoundError, match="none"):

@@ -149,6 +149,16 @@ def test_what_is_not_ours_is_refused_by_name(step, error, words):
         assert word in str(caught.value)
 
 
+def test_what_a_models_weights_want_is_translated():
+    weights = pytest.importorskip("torchvision.models").ResNet50_Weights
+    assert checked_transforms([V.RGB(), weights.IMAGENET1K_V2.transforms()]) == (
+        T.Resize(232),
+        T.CenterCrop(224),
+        T.ToDtype(torch.float32, scale=True),
+        T.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    )
+
+
 @pytest.mark.parametrize("version", [V, V1])
 def test_torchvisions_objects_are_translated(version):
     peer = version.Compose([

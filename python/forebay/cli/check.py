@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import time
 from pathlib import Path
 from typing import BinaryIO
@@ -59,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
                 broken.append({"key": file, **finding})
                 if quarantine is not None:
                     with written("--quarantine", arguments.quarantine):
-                        quarantine.write(json.dumps(broken[-1]).encode() + b"\n")
+                        line = {**broken[-1], "key": os.path.abspath(file)}
+                        quarantine.write(json.dumps(line).encode() + b"\n")
                 continue
             good += 1
             size += finding["bytes"]

@@ -173,9 +173,10 @@ class RandomErasing(Transform):
         if not 0 < ratio[0] <= ratio[1] < math.inf:
             raise self._wrong("ratio", self.ratio, "an ascending pair of ratios above 0")
         if self.value is None or isinstance(self.value, str):
+            # torchvision keeps None for "random".
             raise NotImplementedError(
-                f"RandomErasing: value={self.value!r} is not offered; use one number, or one per "
-                "channel"
+                f"RandomErasing: value={self.value or 'random'!r} is not offered; use one number, "
+                "or one per channel"
             )
         value = per_channel(self, "value", self.value)
         if not all(map(math.isfinite, value)):

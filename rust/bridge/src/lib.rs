@@ -164,6 +164,7 @@ mod ffi {
         ) -> Result<TensorOut>;
         /// Where the stateless ops find CUDA; said once.
         fn cuda_places(folders: Vec<String>, cuda_major: i64, kernels: &str) -> Result<()>;
+        fn check_recipe(recipe: &str) -> Result<()>;
         fn examine_file(path: &[u8], max_pixels: i64) -> Result<String>;
         fn system_info() -> Result<String>;
         /// Opens every device; a `cuda_major` of 0 stands for none.
@@ -263,6 +264,10 @@ fn cuda_places(folders: Vec<String>, cuda_major: i64, kernels: &str) -> Result<(
         devices::set_places(stateless::places(folders, cuda_major), kernels.into());
         Ok(())
     })
+}
+
+fn check_recipe(recipe: &str) -> Result<(), Error> {
+    guard(|| stateless::check_recipe(recipe))
 }
 
 fn examine_file(path: &[u8], max_pixels: i64) -> Result<String, Error> {

@@ -2,11 +2,11 @@
 
 use crate::ffi::TensorOut;
 use crate::guard::Error;
-use crate::ops;
 use crate::pipeline::to_json;
+use crate::{ops, options};
 use forebay_codec::Level;
-use forebay_core::ErrorKind;
 use forebay_core::ports::Fault;
+use forebay_core::{ErrorKind, Field, Recipe, Schema};
 use forebay_cuda::find::Places;
 use forebay_source::read_file;
 use std::ffi::OsStr;
@@ -20,6 +20,12 @@ pub(crate) fn decode_image(
 ) -> Result<TensorOut, Error> {
     let (mode, apply_orientation) = (ops::parse_mode(mode)?, ops::parse_orientation(orientation)?);
     ops::decode(encoded, mode, apply_orientation)
+}
+
+/// What a pipeline would say of a recipe for images, when it is opened.
+pub(crate) fn check_recipe(json: &str) -> Result<(), Error> {
+    let schema = Schema { fields: vec![Field::image("image")] };
+    Ok(Recipe::new(options::parse("recipe", json)?, &schema, true).map(drop)?)
 }
 
 pub(crate) fn system_info() -> Result<String, Error> {

@@ -171,7 +171,7 @@ impl Conversion {
             _ if self.dtype.is_some_and(|dtype| dtype != DType::UInt8) => {
                 return Err(format!(
                     "comes after images became float; move it before {}",
-                    if self.normalize.is_some() { "Normalize" } else { "ToDtype" }
+                    if self.normalize.is_some() { "Normalize" } else { "ToDtype or ToTensor" }
                 ));
             }
             _ => {}
