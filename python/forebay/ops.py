@@ -52,7 +52,7 @@ Device: TypeAlias = "str | int | torch.device"
 
 
 def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "apply") -> Tensor:
-    """Decodes one image by its content (JPEG, PNG, WebP, BMP, TIFF, GIF), whatever its name was.
+    """Decodes an image by its content (JPEG, PNG, WebP, BMP, TIFF, GIF, PNM), whatever its name.
 
     Pixels equal libjpeg-turbo's with the accurate integer DCT and fancy upsampling (PIX-1); those
     of other formats Pillow's ``convert``, of 16 bits the high byte.
@@ -61,8 +61,8 @@ def decode_image(encoded: Tensor, *, mode: str = "RGB", orientation: str = "appl
         encoded: Tensor ``(n,)`` uint8 on the CPU, the bytes of the file.
         mode: the channels, by TorchCodec's names. ``"RGB"``: 3. ``"GRAY"``: 1, as Pillow's
             ``convert("L")``. ``"RGB_ALPHA"``: 4, where a file without alpha has 255.
-            ``"UNCHANGED"``: what the file stores, 1 to 4 channels; uint16 of a PNG or TIFF of 16
-            bits, and the indices of a PNG, TIFF, BMP or GIF with a palette.
+            ``"UNCHANGED"``: what the file stores, 1 to 4 channels; uint16 of a PNG, TIFF or
+            PNM of 16 bits, and the indices of a PNG, TIFF, BMP or GIF with a palette.
         orientation: ``"apply"`` turns the image upright by its EXIF orientation, ``"ignore"``
             leaves the pixels as stored.
 

@@ -1,4 +1,4 @@
-"""PNG of 16 bits, WebP, BMP, TIFF and GIF: Pillow's pixels through the Loader and the ops."""
+"""PNG of 16 bits, WebP, BMP, TIFF, GIF and PNM: Pillow's pixels through the Loader and the ops."""
 
 import io
 import warnings
@@ -74,6 +74,15 @@ def animated(kind, **save):
     return encoded(rgb(), kind, save_all=True, append_images=others, duration=40, **save)
 
 
+def pnm(kind, pixels, most=255):
+    """A PGM or PPM whose largest value is ``most``, as text or not; the header has comments."""
+    values = pixels.astype(np.uint32) * most // pixels.max()
+    header = f"P{kind} # made\n{pixels.shape[1]}\t{pixels.shape[0]}\n# so\n{most}\n".encode()
+    if kind in (2, 3):
+        return header + b"\n".join(b" ".join(b"%d" % v for v in row.ravel()) for row in values)
+    return header + values.astype(">u2" if most > 255 else "u1").tobytes()
+
+
 TIFF_COMPRESSIONS = ["raw", "tiff_lzw", "tiff_adobe_deflate", "tiff_deflate", "packbits"]
 EXACT = {
     "png 16": lambda: png16(sixteen(3), 2),
@@ -110,6 +119,21 @@ EXACT = {
     "gif transparent": lambda: encoded(indexed(), "GIF", transparency=3),
     "gif grey": lambda: encoded(grey(), "GIF"),
     "gif animated": lambda: animated("GIF"),
+    "ppm": lambda: encoded(rgb(), "PPM"),
+    "pgm": lambda: encoded(grey(), "PPM"),
+    "pbm": lambda: encoded(bilevel(), "PPM"),
+    "pbm text": lambda: (
+        b"P1 %d %d\n" % (WIDTH, HEIGHT)
+        + b" ".join(b"%d" % bit for bit in np.asarray(bilevel()).ravel())
+    ),
+    "ppm text": lambda: pnm(3, photo(HEIGHT, WIDTH)),
+    "pgm text": lambda: pnm(2, photo(HEIGHT, WIDTH)[..., 0]),
+    "ppm 16": lambda: pnm(6, sixteen(3), 65_535),
+    **{
+        f"ppm to {most}": lambda most=most: pnm(6, photo(HEIGHT, WIDTH), most)
+        for most in (1, 2, 7, 34, 100, 254)
+    },
+    "pgm to 34": lambda: pnm(5, photo(HEIGHT, WIDTH)[..., 0], 34),
 } | {
     f"tiff {compression}": lambda compression=compression: encoded(
         rgb(), "TIFF", compression=compression
@@ -162,6 +186,36 @@ def test_grey_of_16_bits_is_the_high_byte(kind):
     data = encoded(Image.fromarray(pixels), kind)
     for channel in ops.decode_image(encoded_tensor(data)):
         np.testing.assert_array_equal(channel, pixels >> 8)
+
+
+def test_grey_of_16_bits_of_a_pnm_is_rounded_as_colour():
+    data = pnm(5, sixteen(1), 65_535)
+    stored = ops.decode_image(encoded_tensor(data), mode="UNCHANGED")
+    assert stored.dtype == torch.uint16
+    np.testing.assert_array_equal(stored[0], np.asarray(Image.open(io.BytesIO(data))))
+    rounded = (stored[0].to(torch.int32) + 128) // 257
+    for channel in ops.decode_image(encoded_tensor(data)):
+        np.testing.assert_array_equal(channel, rounded)
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "words"),
+    [
+        (b"P6 20 20 255\n" + bytes(1199), ValueError, "truncated"),
+        (b"P6 900 900 255\n" + bytes(9), ValueError, "truncated: 24 bytes for 900x900 pixels"),
+        (b"P6 60000 60000 255\n", ValueError, "exceed the limit"),
+        (b"P4 9 2\n\0\0\0", ValueError, "truncated"),
+        (b"P2 3 1 255\n1 2", ValueError, "truncated|damaged PNM"),
+        (b"P3 1 1 255\n1 2 x", ValueError, "damaged PNM"),
+        (b"P5 0 3 255\n", ValueError, "damaged PNM: size 0x3"),
+        (b"P5 3 3 0\n" + bytes(9), ValueError, "damaged PNM"),
+        (b"P5 3 3 70000\n" + bytes(18), ValueError, "damaged PNM"),
+        (b"P7\nWIDTH 1\n", NotImplementedError, "PAM is not decoded"),
+    ],
+)
+def test_broken_maps_are_told(data, error, words):
+    with pytest.raises(error, match=words):
+        ops.decode_image(encoded_tensor(data))
 
 
 @pytest.mark.parametrize("kind", ["WEBP", "PNG", "TIFF"])

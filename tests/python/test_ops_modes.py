@@ -147,6 +147,8 @@ OTHERS = {
     "TIFF with alpha": lambda image: saved(image, "TIFF", compression="tiff_lzw"),
     "TIFF of grey with alpha": lambda image: saved(image.convert("LA"), "TIFF"),
     "TIFF with a palette": lambda image: saved(image.convert("RGB").quantize(64), "TIFF"),
+    "PPM": lambda image: saved(image.convert("RGB"), "PPM"),
+    "PGM": lambda image: saved(image.convert("L"), "PPM"),
     "TIFF of two indices": lambda image: saved(image.convert("RGB").quantize(2), "TIFF"),
 }
 

@@ -23,6 +23,8 @@ _FORMATS = {
     ".tif": "tiff",
     ".tiff": "tiff",
     ".webp": "webp",
+    ".ppm": "pnm",
+    ".pgm": "pnm",
 }
 # What each kind of strangeness means to who trains on it.
 STRANGE = {

@@ -52,7 +52,7 @@ def examine() -> dict[str, dict[str, Any]]:
         },
         "decoders": {
             "jpeg": core.get("jpeg", "libjpeg-turbo"),
-            "others": "PNG, WebP, BMP, TIFF, GIF",
+            "others": "PNG, WebP, BMP, TIFF, GIF, PNM",
         },
         "cuda": _native.cuda_report(
             cuda.library_folders(), cuda.cuda_major(), cuda.kernel_folder()

@@ -114,6 +114,7 @@ impl Decoder for CpuBackend {
             Format::Tiff => 100 * pixels,
             Format::Bmp => 60 * pixels,
             Format::Gif => 50 * pixels,
+            Format::Pnm => 20 * pixels,
         };
         Some(Cost(tenths / 10))
     }
@@ -125,6 +126,8 @@ impl Decoder for CpuBackend {
             Format::Png => u64::from(meta.components) * pixels + 3 * region,
             // RGBA at the most, RGB of it, then the region.
             Format::WebP | Format::Bmp | Format::Tiff | Format::Gif => 7 * pixels + 3 * region,
+            // 16 bits of three channels, then 8, then the region.
+            Format::Pnm => 9 * pixels + 3 * region,
             // All coefficients, two bytes each; turned images are turned as a whole.
             Format::Jpeg => {
                 let coefficients = 2 * u64::from(meta.components) * pixels;

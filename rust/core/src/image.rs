@@ -184,6 +184,8 @@ pub enum Format {
     Tiff,
     /// GIF.
     Gif,
+    /// PBM, PGM or PPM.
+    Pnm,
 }
 
 impl Format {
@@ -196,6 +198,7 @@ impl Format {
             Self::Bmp => "BMP",
             Self::Tiff => "TIFF",
             Self::Gif => "GIF",
+            Self::Pnm => "PNM",
         }
     }
 }

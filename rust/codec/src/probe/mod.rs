@@ -13,6 +13,7 @@ pub(crate) mod webp;
 mod whole;
 
 use crate::Error;
+use crate::whole::pnm::is_pnm;
 use forebay_core::{Format, ImageMeta, Limits, Size};
 
 /// Reads the header of an encoded image, within the limits.
@@ -30,7 +31,9 @@ pub fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
         Format::Jpeg => jpeg::probe(bytes, limits),
         Format::Png => png::probe(bytes, limits),
         Format::WebP => webp::probe(bytes, limits),
-        format @ (Format::Bmp | Format::Tiff | Format::Gif) => whole::probe(format, bytes, limits),
+        format @ (Format::Bmp | Format::Tiff | Format::Gif | Format::Pnm) => {
+            whole::probe(format, bytes, limits)
+        }
     }
 }
 
@@ -38,7 +41,7 @@ pub fn probe(bytes: &[u8], limits: &Limits) -> Result<ImageMeta, Error> {
 /// channel, a PNG's tRNS chunk or a GIF's transparent colour.
 pub fn transparent(bytes: &[u8], meta: &ImageMeta) -> bool {
     match meta.format {
-        Format::Jpeg => false,
+        Format::Jpeg | Format::Pnm => false,
         Format::Png => matches!(meta.components, 2 | 4) || png::has_trns(bytes),
         Format::WebP | Format::Bmp | Format::Gif => meta.components == 4,
         Format::Tiff => whole::tiff_alpha(bytes),
@@ -68,6 +71,9 @@ fn format_of(bytes: &[u8]) -> Result<Format, Error> {
     if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
         return Ok(Format::WebP);
     }
+    if is_pnm(bytes) {
+        return Ok(Format::Pnm);
+    }
     let cut = DECODED.iter().any(|(magic, _)| magic.starts_with(bytes));
     if cut || bytes.len() < 12 && (bytes.starts_with(b"RIFF") || b"RIFF".starts_with(bytes)) {
         return Err(Error::truncated(format!("{} bytes", bytes.len())));
@@ -89,12 +95,17 @@ fn other_format(bytes: &[u8]) -> Option<&'static str> {
             _ => None,
         };
     }
-    let magics: [(&[u8], &str); 5] = [
+    let magics: [(&[u8], &str); 10] = [
         (b"\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000"),
         (b"\xff\x4f\xff\x51", "JPEG 2000"),
         (b"\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL"),
         (b"\xff\x0a", "JPEG XL"),
         (b"8BPS", "Photoshop document"),
+        (b"P7\n", "PAM"),
+        (b"\0\0\x01\0", "ICO"),
+        (b"DDS ", "DDS"),
+        (b"qoif", "QOI"),
+        (b"\x76\x2f\x31\x01", "OpenEXR"),
     ];
     magics.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, name)| name)
 }

@@ -1,8 +1,8 @@
-//! Headers that the decoding crates read: BMP, TIFF and GIF.
+//! Headers that the decoding crates read: BMP, TIFF, GIF and PNM.
 
 use super::check_size;
 use crate::Error;
-use crate::whole::{bmp, gif, guarded, tiff};
+use crate::whole::{bmp, gif, guarded, pnm, tiff};
 use forebay_core::ports::Stop;
 use forebay_core::{Format, ImageMeta, Limits, Orientation, Size};
 use image::ImageDecoder;
@@ -25,6 +25,12 @@ pub(super) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Result<Ima
             let opened = gif::open(bytes, 0, &stop)?;
             let components = if opened.transparent.is_some() { 4 } else { 3 };
             Ok((opened.size, Orientation::default(), components))
+        }
+        Format::Pnm => {
+            let decoder = pnm::open(bytes, &stop)?;
+            let (width, height) = decoder.dimensions();
+            let components = decoder.color_type().channel_count();
+            Ok((Size { width, height }, Orientation::default(), components))
         }
         Format::Jpeg | Format::Png | Format::WebP => Err(Error::internal("read elsewhere")),
     });

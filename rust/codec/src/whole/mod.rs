@@ -7,6 +7,7 @@
 pub(crate) mod bmp;
 pub(crate) mod gif;
 mod png;
+pub(crate) mod pnm;
 mod reader;
 pub(crate) mod tiff;
 mod webp;
@@ -83,6 +84,7 @@ pub(crate) fn decode(
             Format::WebP => webp::decode(bytes, meta, channels, stop)?,
             Format::Bmp => bmp::decode(bytes, meta, channels, stop)?,
             Format::Gif => gif::decode(bytes, meta, channels, stop)?,
+            Format::Pnm => pnm::decode(bytes, meta, channels, stop)?,
             Format::Jpeg => return Err(Error::internal("JPEG is decoded by region")),
         };
         Ok((stored, 0))
