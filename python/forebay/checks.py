@@ -31,6 +31,8 @@ def check_int(argument: str, value: object, *, least: int, most: int = _MOST) ->
     if number is None:
         raise TypeError(f"{argument} must be an int {right}, got {value!r}")
     if not least <= number <= most:
+        if number > most:
+            right = f"in {least}..{most}"
         raise ValueError(f"{argument} must be an int {right}, got {value}")
     return number
 

@@ -1,6 +1,7 @@
 """PNG of 16 bits, WebP, BMP, TIFF, GIF and PNM: Pillow's pixels through the Loader and the ops."""
 
 import io
+import struct
 import warnings
 import zlib
 
@@ -83,6 +84,19 @@ def pnm(kind, pixels, most=255):
     return header + values.astype(">u2" if most > 255 else "u1").tobytes()
 
 
+def bmp16(masks=None):
+    """A BMP of 16 bits a pixel, with every value of a channel: of 5 bits, or of masks."""
+    values = np.arange(WIDTH * HEIGHT, dtype=np.uint32).reshape(HEIGHT, WIDTH) * 31
+    stride = (2 * WIDTH + 3) // 4 * 4
+    rows = np.zeros((HEIGHT, stride // 2), "<u2")
+    rows[:, :WIDTH] = values[::-1] & (0xFFFF if masks else 0x7FFF)
+    fields = struct.pack("<3I", *masks) if masks else b""
+    header = struct.pack("<IiiHHIIiiII", 40, WIDTH, HEIGHT, 1, 16, 3 if masks else 0, 0, 0, 0, 0, 0)
+    return (
+        b"BM" + struct.pack("<IHHI", 0, 0, 0, 54 + len(fields)) + header + fields + rows.tobytes()
+    )
+
+
 TIFF_COMPRESSIONS = ["raw", "tiff_lzw", "tiff_adobe_deflate", "tiff_deflate", "packbits"]
 EXACT = {
     "png 16": lambda: png16(sixteen(3), 2),
@@ -92,6 +106,9 @@ EXACT = {
     "webp lossless alpha": lambda: encoded(rgba(), "WEBP", lossless=True, exact=True),
     "webp animated": lambda: animated("WEBP", lossless=True),
     "bmp": lambda: encoded(rgb(), "BMP"),
+    "bmp 555": bmp16,
+    "bmp 555 by masks": lambda: bmp16((0x7C00, 0x3E0, 0x1F)),
+    "bmp 565": lambda: bmp16((0xF800, 0x7E0, 0x1F)),
     "bmp alpha": lambda: encoded(rgba(), "BMP"),
     "bmp grey": lambda: encoded(grey(), "BMP"),
     "bmp palette": lambda: encoded(indexed(), "BMP"),
@@ -186,6 +203,23 @@ def test_grey_of_16_bits_is_the_high_byte(kind):
     data = encoded(Image.fromarray(pixels), kind)
     for channel in ops.decode_image(encoded_tensor(data)):
         np.testing.assert_array_equal(channel, pixels >> 8)
+
+
+def test_a_png_without_its_palette_has_indices_only():
+    data = encoded(indexed(), "PNG")
+    start = data.index(b"PLTE") - 4
+    data = data[:start] + data[start + 12 + int.from_bytes(data[start : start + 4], "big") :]
+    for mode in ("RGB", "GRAY", "RGB_ALPHA"):
+        with pytest.raises(ValueError, match="Missing palette"):
+            ops.decode_image(encoded_tensor(data), mode=mode)
+    stored = ops.decode_image(encoded_tensor(data), mode="UNCHANGED")
+    np.testing.assert_array_equal(stored[0], np.asarray(indexed()))
+
+
+def test_half_a_tiff_is_truncated():
+    data = encoded(rgb(), "TIFF")
+    with pytest.raises(ValueError, match="truncated"):
+        ops.decode_image(encoded_tensor(data[: len(data) // 2]))
 
 
 def test_grey_of_16_bits_of_a_pnm_is_rounded_as_colour():

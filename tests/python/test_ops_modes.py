@@ -105,7 +105,9 @@ def test_jpegs_keep_their_channels():
     assert torch.equal(decode(grey, "UNCHANGED"), decode(grey, "GRAY"))
     assert decode(jpeg(photo(20, 30)), "UNCHANGED").shape == (3, 20, 30)
     inks = saved(Image.fromarray(photo(20, 30)).convert("CMYK"), "JPEG")
-    with pytest.raises(NotImplementedError, match="JPEG of four inks"):
+    with pytest.raises(
+        NotImplementedError, match="JPEG of four inks in mode UNCHANGED is not decoded"
+    ):
         decode(inks, "UNCHANGED")
     assert decode(inks, "RGB_ALPHA").shape == (4, 20, 30)
 
@@ -162,6 +164,18 @@ def test_other_formats_in_any_mode_are_pillows(name):
     assert torch.equal(decode(data, "GRAY"), planes(rgb.convert("L")))
     assert torch.equal(decode(data, "RGB_ALPHA"), planes(own.convert("RGBA")))
     assert torch.equal(decode(data, "UNCHANGED"), planes(own).to(torch.uint8))
+
+
+def test_a_webps_alpha_is_told_by_the_image():
+    """Flags of the file may leave it out."""
+    image = with_alpha()
+    simple = saved(image, "WEBP", lossless=True, exact=True)
+    size = struct.pack("<I", image.width - 1)[:3] + struct.pack("<I", image.height - 1)[:3]
+    chunks = b"VP8X" + struct.pack("<II", 10, 0) + size + simple[12:]
+    data = b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WEBP" + chunks
+    own = Image.open(io.BytesIO(data))
+    for mode, pillows in (("RGB_ALPHA", "RGBA"), ("UNCHANGED", own.mode), ("RGB", "RGB")):
+        assert torch.equal(decode(data, mode), planes(own.convert(pillows)))
 
 
 def test_run_lengths_of_a_bmp_are_indices():

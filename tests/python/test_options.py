@@ -93,6 +93,7 @@ def source():
         ({"orientation": "upright"}, ValueError, ["orientation", "upright", "apply"]),
         ({"truncated": "fill"}, ValueError, ["truncated", "fill", "accept"]),
         ({"max_pixels": 0}, ValueError, ["max_pixels", "0"]),
+        ({"max_pixels": 2**70}, ValueError, ["max_pixels", f"in 1..{2**62 - 1}"]),
         ({"max_errors": -1}, ValueError, ["max_errors", "-1"]),
         ({"dtype": torch.int64}, ValueError, ["dtype", "int64", "float16"]),
         ({"dtype": "float32"}, TypeError, ["dtype", "float32"]),

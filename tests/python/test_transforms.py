@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import json
+import math
 import pickle
 
 import numpy as np
@@ -93,6 +94,9 @@ def test_color_ranges_are_torchvisions(name, value):
         (lambda: T.RandomAdjustSharpness(-1), ["sharpness_factor", "-1"]),
         (lambda: T.GaussianBlur(4), ["kernel_size", "odd"]),
         (lambda: T.GaussianBlur(3, (0, 1)), ["sigma", "above 0"]),
+        (lambda: T.GaussianBlur(3, 1e7), ["sigma", "up to 1e+06"]),
+        (lambda: T.Crop(2**40, 0, 2, 2), ["top", "-65535..65535"]),
+        (lambda: T.RandomChoice([T.RandomInvert()], p=[math.inf]), ["p", "finite"]),
         (lambda: T.AutoAugment("coco"), ["policy", "coco", "imagenet"]),
         (lambda: T.RandAugment(magnitude=31), ["magnitude", "below num_magnitude_bins"]),
         (lambda: T.RandAugment(num_ops=-1), ["num_ops", "-1"]),

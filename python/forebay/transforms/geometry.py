@@ -10,6 +10,7 @@ from typing import Any
 from ..checks import as_int
 from .base import (
     INTERPOLATIONS,
+    MAX_SIDE,
     PADDING_MODES,
     Interpolation,
     Perhaps,
@@ -97,8 +98,9 @@ class Crop(Transform):
         """Checks the arguments."""
         for name in ("top", "left"):
             place = as_int(getattr(self, name))
-            if place is None:
-                raise self._wrong(name, getattr(self, name), "an int")
+            if place is None or not -MAX_SIDE <= place <= MAX_SIDE:
+                right = f"an int of {-MAX_SIDE}..{MAX_SIDE}"
+                raise self._wrong(name, getattr(self, name), right)
             self._set(**{name: place})
         for name in ("height", "width"):
             self._set(**{name: sides_of(self, getattr(self, name), name)[0]})

@@ -44,7 +44,7 @@ class RandomChoice(_Listing):
         given = [1.0] * len(listed) if self.p is None else self.p
         p = numbers(self, "p", given, len(listed))
         if not all(0 <= each < math.inf for each in p) or not 0 < sum(p) < math.inf:
-            raise self._wrong("p", self.p, "numbers from 0 on, not all 0")
+            raise self._wrong("p", self.p, "numbers from 0 on with a sum above 0 and finite")
         if abs(sum(p) - 1) > 1e-9:
             p = tuple(each / sum(p) for each in p)
         self._set(transforms=listed, p=p)

@@ -23,6 +23,7 @@ from .base import (
 Fill = float | Sequence[float] | None
 _OFFERED = ("nearest", "bilinear")
 _MAX_KERNEL = 255
+_MAX_SIGMA = 1e6
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,9 @@ class GaussianBlur(Transform):
             raise self._wrong("kernel_size", self.kernel_size, f"odd, up to {_MAX_KERNEL}")
         given = (self.sigma, self.sigma) if is_number(self.sigma) else self.sigma
         sigma = numbers(self, "sigma", given, 2)
-        if not 0 < sigma[0] <= sigma[1] <= 1e6:
-            raise self._wrong("sigma", self.sigma, "an ascending pair of numbers above 0")
+        if not 0 < sigma[0] <= sigma[1] <= _MAX_SIGMA:
+            right = f"an ascending pair of numbers above 0, up to {_MAX_SIGMA:g}"
+            raise self._wrong("sigma", self.sigma, right)
         self._set(kernel_size=kernel, sigma=sigma)
 
 

@@ -62,8 +62,7 @@ pub fn decode_as(
             1 => rgb(bytes, meta, limits)?.gray(),
             3 => rgb(bytes, meta, limits)?,
             _ => {
-                let what = "JPEG of four inks, but as RGB, RGB_ALPHA or GRAY";
-                return Err(Error::unsupported(what.to_owned()));
+                return Err(Error::unsupported("JPEG of four inks in mode UNCHANGED"));
             }
         },
     };

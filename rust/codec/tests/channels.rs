@@ -122,19 +122,48 @@ fn colours_that_are_multiplied_by_alpha_are_not_so_anymore() {
     let error = decode(&wide, Mode::Unchanged).unwrap_err().to_string();
     assert_eq!(
         error,
-        "TIFF of 16 bits that are multiplied by alpha, but as RGB, RGB_ALPHA or GRAY is not decoded"
+        "TIFF of 16 bits that are multiplied by alpha in mode UNCHANGED is not decoded"
     );
 }
 
 #[test]
 fn a_palettes_alpha_stays_beside_its_indices() {
     let map: Vec<u32> = (0..3 * 256).map(|at| 256 * (at % 256)).collect();
-    let file = two_pixels(8, 2, 3, &[(COLOURS, &map), (EXTRA, &[2])], &[7, 90, 200, 255]);
-    assert_eq!(pixels(&decode(&file, Mode::Unchanged).unwrap()), [vec![7, 90], vec![200, 255]]);
-    assert_eq!(
-        pixels(&decode(&file, Mode::RgbAlpha).unwrap()),
-        [vec![7, 7, 7, 90], vec![200, 200, 200, 255]]
-    );
+    // Numbers are not multiplied, whatever the file says of alpha.
+    for kind in [1, 2] {
+        let file = two_pixels(8, 2, 3, &[(COLOURS, &map), (EXTRA, &[kind])], &[7, 90, 200, 255]);
+        assert_eq!(pixels(&decode(&file, Mode::Unchanged).unwrap()), [vec![7, 90], vec![200, 255]]);
+        assert_eq!(
+            pixels(&decode(&file, Mode::RgbAlpha).unwrap()),
+            [vec![7, 7, 7, 90], vec![200, 200, 200, 255]]
+        );
+    }
+}
+
+#[test]
+fn a_fourth_sample_that_no_tag_names_is_alpha() {
+    let file = two_pixels(8, 4, 2, &[], &[1, 2, 3, 77, 4, 5, 6, 7]);
+    for mode in [Mode::Unchanged, Mode::RgbAlpha] {
+        let image = decode(&file, mode).unwrap();
+        assert_eq!(pixels(&image), [vec![1, 2, 3, 77], vec![4, 5, 6, 7]]);
+    }
+}
+
+/// The crate that reads TIFF says on stderr what it does not read; it is kept from it.
+#[test]
+fn endless_text_is_refused_before_it_is_read() {
+    let mut file = two_pixels(8, 1, 1, &[], &[9, 7]);
+    let place = file.windows(4).position(|entry| entry == [6, 1, 3, 0]).unwrap();
+    file[place + 2..place + 8].copy_from_slice(&[2, 0, 255, 255, 255, 127]);
+    let error = decode(&file, Mode::Rgb).unwrap_err().to_string();
+    assert_eq!(error, "truncated: a strip, a tile or a value is longer than the file");
+}
+
+#[test]
+fn strips_that_end_behind_the_file_are_truncated() {
+    let file = two_pixels(8, 1, 1, &[(STRIP_OFFSETS, &[8]), (STRIP_BYTES, &[5000])], &[9, 7]);
+    let error = decode(&file, Mode::Rgb).unwrap_err().to_string();
+    assert!(error.starts_with("truncated: "), "{error}");
 }
 
 /// Fields of the first BMP header are of 16 bits, its palette's colours of three bytes.

@@ -110,7 +110,8 @@ impl<'a> Picture<'a> {
             .take_while(|(kind, _)| *kind != picture.kind)
             .find_map(|(kind, content)| (&kind == b"ALPH").then_some(content))
             .filter(|_| &picture.kind == b"VP8 ");
-        let (size, _) = bitstream_size(picture.kind, picture.bitstream)?;
+        let (size, own_alpha) = bitstream_size(picture.kind, picture.bitstream)?;
+        picture.alpha |= own_alpha;
         let fits =
             picture.x + size.width <= canvas.width && picture.y + size.height <= canvas.height;
         if size != picture.size || !fits {

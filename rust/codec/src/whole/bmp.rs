@@ -29,6 +29,9 @@ pub(super) fn decode(
     let decoder = open(bytes, stop)?;
     let Some(palette) = decoder.get_palette() else {
         let mut stored = read(decoder, meta)?;
+        if let Some(bits) = few_bits(bytes) {
+            spread(&mut stored, bits);
+        }
         if channels == Channels::Rgb && stored.channels == 4 {
             drop_alpha(&mut stored.pixels);
             stored.channels = 3;
@@ -76,6 +79,37 @@ fn numbered(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     (0..=u8::MAX).zip(palette).for_each(|(number, colour)| colour.fill(number));
     numbered[place as usize..].copy_from_slice(data);
     Ok(numbered)
+}
+
+/// Bits of red, green and blue in a file of 16 bits a pixel, if Pillow reads such.
+fn few_bits(bytes: &[u8]) -> Option<[u32; 3]> {
+    const FIELDS: u32 = 3;
+    let long = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    if bytes.get(28..30)? != [16, 0] || long(14)? < 40 {
+        return None;
+    }
+    let masks =
+        if long(30)? == FIELDS { [long(54)?, long(58)?, long(62)?] } else { [0x7c00, 0x3e0, 0x1f] };
+    matches!(masks, [0x7c00, 0x3e0, 0x1f] | [0xf800, 0x7e0, 0x1f])
+        .then(|| masks.map(u32::count_ones))
+}
+
+/// Values of few bits as Pillow spreads them over 8, rounded down; the crate rounds to the nearest.
+fn spread(stored: &mut Stored, bits: [u32; 3]) {
+    let tables = bits.map(|bits| {
+        let most = (1 << bits) - 1;
+        let mut table = [0; 256];
+        for value in 0..=most {
+            let byte = |value: u32| value.to_le_bytes()[0];
+            table[usize::from(byte((255 * value + most / 2) / most))] = byte(255 * value / most);
+        }
+        table
+    });
+    for pixel in stored.pixels.chunks_exact_mut(usize::from(stored.channels)) {
+        for (value, table) in pixel.iter_mut().zip(&tables) {
+            *value = table[usize::from(*value)];
+        }
+    }
 }
 
 /// RGB, with alpha where the file has it.

@@ -30,7 +30,7 @@ struct Rows {
 fn read(
     bytes: &[u8],
     meta: &ImageMeta,
-    transformations: Transformations,
+    channels: Channels,
     limits: &Limits,
     stop: &Stop,
 ) -> Result<Rows, Error> {
@@ -45,11 +45,21 @@ fn read(
     let mut decoder = png::Decoder::new_with_options(Stoppable::new(bytes, stop), options);
     // The size has passed `Limits::max_pixels`; rows and chunks are small beside the image.
     decoder.set_limits(png::Limits { bytes: (64 << 20) + 8 * pixels });
-    decoder.set_transformations(transformations);
+    decoder.set_transformations(match channels {
+        Channels::Rgb | Channels::First => Transformations::STRIP_16,
+        Channels::RgbAlpha => {
+            Transformations::STRIP_16 | Transformations::EXPAND | Transformations::ALPHA
+        }
+        Channels::Stored => Transformations::IDENTITY,
+    });
     let mut reader = decoder.read_info().map_err(|error| convert(&error))?;
     let info = reader.info();
     if (info.width, info.height) != (meta.size.width, meta.size.height) {
         return Err(Error::internal(format!("probed {}, found another size", meta.size)));
+    }
+    let indexed = info.color_type == ColorType::Indexed;
+    if indexed && info.palette.is_none() && channels == Channels::Rgb {
+        return Err(Error::png("Missing palette of indexed image."));
     }
     let palette = rgb_palette(info.palette.as_deref());
     let (colour, depth) = reader.output_color_type();
@@ -76,14 +86,7 @@ pub(super) fn decode(
     limits: &Limits,
     stop: &Stop,
 ) -> Result<(Stored, u32), Error> {
-    let transformations = match channels {
-        Channels::Rgb | Channels::First => Transformations::STRIP_16,
-        Channels::RgbAlpha => {
-            Transformations::STRIP_16 | Transformations::EXPAND | Transformations::ALPHA
-        }
-        Channels::Stored => Transformations::IDENTITY,
-    };
-    let rows = read(bytes, meta, transformations, limits, stop)?;
+    let rows = read(bytes, meta, channels, limits, stop)?;
     let warnings = rows.truncated.into();
     let stored = match channels {
         Channels::Rgb => Stored::bytes(3, rgb(&rows, meta)?),
@@ -171,7 +174,37 @@ fn convert(error: &DecodingError) -> Error {
         DecodingError::IoError(io) if io.kind() == STOPPED => Error::Stopped,
         _ if is_eof(error) => Error::truncated("image data ends early"),
         DecodingError::LimitsExceeded => Error::Memory { what: "PNG chunks".to_owned() },
-        DecodingError::IoError(_) | DecodingError::Format(_) => Error::png(error.to_string()),
+        DecodingError::IoError(_) | DecodingError::Format(_) => {
+            Error::png(named_chunks(error.to_string()))
+        }
         DecodingError::Parameter(_) => Error::internal(error.to_string()),
+    }
+}
+
+/// The crate's text with the name of a chunk where it says all about its kind.
+fn named_chunks(mut text: String) -> String {
+    const OPENING: &str = "ChunkType { type: ";
+    while let Some(start) = text.find(OPENING) {
+        let named = &text[start + OPENING.len()..];
+        let Some((name, (_, behind))) =
+            named.split_once(',').map(|(name, _)| name).zip(named.split_once('}'))
+        else {
+            break;
+        };
+        text = [&text[..start], name, behind].concat();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_named() {
+        let text =
+            "CRC error: in ChunkType { type: IDAT, critical: true }, was ChunkType { type: x";
+        let named = "CRC error: in IDAT, was ChunkType { type: x";
+        assert_eq!(named_chunks(text.to_owned()), named);
     }
 }

@@ -5,6 +5,7 @@
 //! white; what the crate would read wrong in silence is refused.
 
 mod coded;
+mod directory;
 mod fax;
 mod tags;
 
@@ -98,57 +99,36 @@ impl Opened<'_> {
     fn output(&self, channels: Channels) -> Result<(usize, bool), Error> {
         let alpha = usize::from(self.alpha);
         let wide = self.depth > 8;
-        let refuse =
-            |what| Err(Error::unsupported(format!("TIFF {what}, but as RGB, RGB_ALPHA or GRAY")));
+        let refuse = |what| Err(Error::unsupported(format!("TIFF of {what} in mode UNCHANGED")));
         match channels {
             Channels::Rgb => Ok((3, false)),
             Channels::RgbAlpha => Ok((3 + alpha, false)),
-            Channels::Stored if self.colour == Colour::Cmyk => refuse("of four inks"),
+            Channels::Stored if self.colour == Colour::Cmyk => refuse("four inks"),
             Channels::Stored if wide && self.premultiplied => {
-                refuse("of 16 bits that are multiplied by alpha")
+                refuse("16 bits that are multiplied by alpha")
             }
             Channels::Stored => Ok((self.colour.samples() + alpha, wide)),
             Channels::First => Err(Error::internal("a mask of a TIFF")),
         }
     }
 
-    /// Interleaved samples of the strip or tile at a place, its width, and the samples of a pixel.
-    fn tile(&mut self, place: u32, read: &mut Read<'_>) -> Result<(Vec<u8>, usize, usize), Error> {
+    /// The strip or tile at a place, of which each plane is a chunk of the file.
+    fn tile(&mut self, place: u32, read: &mut Read<'_>) -> Result<Tile, Error> {
         let width = self.data(place).width as usize;
-        let (samples, mut pixels) = if self.planar {
-            let (across, down) = self.tiles();
-            let planes = self.planes(read.channels);
-            let mut pixels = Vec::new();
-            for plane in 0..planes {
-                let before = across * down * u32::try_from(plane).expect("at most 5");
-                let samples = self.chunk(before + place, width, read)?;
-                if plane == 0 {
-                    pixels = Error::filled(0, samples.len() * planes, "a tile")?;
-                }
-                let stored = pixels.chunks_exact_mut(read.bytes).skip(plane).step_by(planes);
-                for (stored, sample) in stored.zip(samples.chunks_exact(read.bytes)) {
-                    stored.copy_from_slice(sample);
-                }
-            }
-            (planes, pixels)
-        } else {
-            (self.samples, self.chunk(place, width * self.samples, read)?)
-        };
-        if self.premultiplied {
-            for pixel in pixels.chunks_exact_mut(samples) {
-                let (colours, behind) = pixel.split_at_mut(self.colour.samples());
-                let alpha = u16::from(behind[0]);
-                for colour in colours {
-                    let without = (255 * u16::from(*colour)).checked_div(alpha).unwrap_or(0);
-                    *colour = u8::try_from(without).unwrap_or(u8::MAX);
-                }
-            }
+        if !self.planar {
+            let line = width * self.samples;
+            let chunks = vec![self.chunk(place, line, read)?];
+            return Ok(Tile { chunks, width, samples: self.samples });
         }
-        Ok((pixels, width, samples))
+        let (across, down) = self.tiles();
+        let samples = self.planes(read.channels);
+        let planes = (0..).take(samples);
+        let chunks = planes.map(|plane| self.chunk(plane * across * down + place, width, read));
+        Ok(Tile { chunks: chunks.collect::<Result<_, _>>()?, width, samples })
     }
 
-    /// The samples of one of the file's chunks, `line` of them in a row, of `read.bytes` each.
-    fn chunk(&mut self, index: u32, line: usize, read: &mut Read<'_>) -> Result<Vec<u8>, Error> {
+    /// The samples of one of the file's chunks, `line` of them in a row.
+    fn chunk(&mut self, index: u32, line: usize, read: &mut Read<'_>) -> Result<Samples, Error> {
         let depth = usize::from(self.depth);
         let scale = if self.colour == Colour::Indexed { 1 } else { grey_scale(depth) };
         if let Some(coded) = &self.coded {
@@ -158,21 +138,29 @@ impl Opened<'_> {
                 *sample *= scale;
             }
             read.warnings = read.warnings.saturating_add(warnings);
-            return Ok(samples);
+            return Ok(Samples::Bytes(samples));
         }
         match self.decoder.read_chunk(index).map_err(|error| convert(&error))? {
             DecodingResult::U8(packed) if depth < 8 => {
                 let rows = packed.chunks_exact((line * depth).div_ceil(8));
-                Ok(rows.flat_map(|row| (0..line).map(|x| sample(row, x, depth) * scale)).collect())
+                let all = rows.flat_map(|row| (0..line).map(|x| sample(row, x, depth) * scale));
+                Ok(Samples::Bytes(all.collect()))
             }
-            DecodingResult::U8(samples) => Ok(samples),
-            DecodingResult::U16(samples) if read.bytes == 2 => {
-                Ok(samples.iter().flat_map(|sample| sample.to_ne_bytes()).collect())
-            }
-            DecodingResult::U16(samples) => {
-                Ok(samples.iter().map(|sample| sample.to_be_bytes()[0]).collect())
-            }
+            DecodingResult::U8(samples) => Ok(Samples::Bytes(samples)),
+            DecodingResult::U16(samples) => Ok(Samples::Words(samples)),
             _ => Err(Error::internal("samples of another type than the tags say")),
+        }
+    }
+
+    /// Undoes that colours of a row of pixels of `samples` bytes were multiplied by alpha.
+    fn divide(&self, row: &mut [u8], samples: usize) {
+        for pixel in row.chunks_exact_mut(samples) {
+            let (colours, behind) = pixel.split_at_mut(self.colour.samples());
+            let alpha = u16::from(behind[0]);
+            for colour in colours {
+                let without = (255 * u16::from(*colour)).checked_div(alpha).unwrap_or(0);
+                *colour = u8::try_from(without).unwrap_or(u8::MAX);
+            }
         }
     }
 
@@ -200,13 +188,79 @@ impl Opened<'_> {
     }
 }
 
+/// What the decoder made of a chunk, which may be the whole image: it is not copied as a whole.
+enum Samples {
+    Bytes(Vec<u8>),
+    Words(Vec<u16>),
+}
+
+impl Samples {
+    fn len(&self) -> usize {
+        match self {
+            Self::Bytes(samples) => samples.len(),
+            Self::Words(samples) => samples.len(),
+        }
+    }
+
+    /// Writes samples `from..` to places of `bytes` each, `step` of them apart; of 16 bits that
+    /// become 8 the high byte.
+    fn spread(&self, from: usize, bytes: usize, step: usize, places: &mut [u8]) {
+        match self {
+            Self::Bytes(samples) if step == 1 => {
+                places.copy_from_slice(&samples[from..from + places.len()]);
+            }
+            Self::Bytes(samples) => {
+                let places = places.iter_mut().step_by(step);
+                places.zip(&samples[from..]).for_each(|(place, &sample)| *place = sample);
+            }
+            Self::Words(samples) if bytes == 1 => {
+                let places = places.iter_mut().step_by(step);
+                for (place, sample) in places.zip(&samples[from..]) {
+                    *place = sample.to_be_bytes()[0];
+                }
+            }
+            Self::Words(samples) => {
+                let places = places.as_chunks_mut::<2>().0.iter_mut().step_by(step);
+                for (place, sample) in places.zip(&samples[from..]) {
+                    *place = sample.to_ne_bytes();
+                }
+            }
+        }
+    }
+}
+
+/// A strip or tile: a chunk, or one for each sample of a pixel.
+struct Tile {
+    chunks: Vec<Samples>,
+    width: usize,
+    /// Of a pixel.
+    samples: usize,
+}
+
+impl Tile {
+    /// Samples of a row of a chunk.
+    fn line(&self) -> usize {
+        self.width * self.samples / self.chunks.len()
+    }
+
+    fn rows(&self) -> usize {
+        self.chunks[0].len() / self.line()
+    }
+
+    /// Interleaves a row of samples of `bytes` each.
+    fn row(&self, number: usize, bytes: usize, row: &mut [u8]) {
+        let (line, step) = (self.line(), self.chunks.len());
+        for (plane, chunk) in self.chunks.iter().enumerate() {
+            chunk.spread(number * line, bytes, step, &mut row[plane * bytes..]);
+        }
+    }
+}
+
 /// Around the reading of strips and tiles.
 struct Read<'a> {
     limits: &'a Limits,
     stop: &'a Stop,
     channels: Channels,
-    /// Of a sample that comes out.
-    bytes: usize,
     /// About damage that was worked around.
     warnings: u32,
 }
@@ -231,24 +285,31 @@ pub(super) fn decode(
             coded.probe(index, opened.tile, opened.data(index), limits, stop)?;
         }
     }
-    let mut read = Read { limits, stop, channels, bytes: 1 + usize::from(wide), warnings: 0 };
-    let pixel = count * read.bytes;
+    let mut read = Read { limits, stop, channels, warnings: 0 };
+    let bytes = 1 + usize::from(wide);
+    let pixel = count * bytes;
     let mut pixels = zeros(meta, pixel)?;
+    let mut stored = Vec::new();
     for place in 0..across * down {
-        let (stored, width, samples) = opened.tile(place, &mut read)?;
+        let tile = opened.tile(place, &mut read)?;
         let left = pixel * (place % across * opened.tile.width) as usize;
         let top = (place / across * opened.tile.height) as usize;
         let rows = pixels.chunks_exact_mut(pixel * meta.size.width as usize).skip(top);
-        let stored_pixel = samples * read.bytes;
-        for (out, stored) in rows.zip(stored.chunks_exact(width * stored_pixel)) {
-            let out = &mut out[left..left + pixel * width];
+        let stored_pixel = tile.samples * bytes;
+        stored.resize(tile.width * stored_pixel, 0);
+        for (number, out) in rows.take(tile.rows()).enumerate() {
+            tile.row(number, bytes, &mut stored);
+            if opened.premultiplied {
+                opened.divide(&mut stored, tile.samples);
+            }
+            let out = &mut out[left..left + pixel * tile.width];
             if channels == Channels::Stored {
                 let stored = stored.chunks_exact(stored_pixel);
                 for (out, stored) in out.chunks_exact_mut(pixel).zip(stored) {
                     out.copy_from_slice(&stored[..pixel]);
                 }
             } else {
-                opened.paint(stored, samples, out, count);
+                opened.paint(&stored, tile.samples, out, count);
             }
         }
     }
@@ -259,7 +320,14 @@ pub(super) fn decode(
 fn convert(error: &TiffError) -> Error {
     match error {
         TiffError::IoError(error) => read_error(Format::Tiff, error),
+        // The limits are what the file and its pixels can hold.
+        TiffError::LimitsExceeded => {
+            Error::truncated("a strip, a tile or a value is longer than the file")
+        }
         TiffError::UnsupportedError(what) => Error::unsupported(match what {
+            TiffUnsupportedError::UnknownInterpretation => {
+                "TIFF with samples that its photometric interpretation does not have".to_owned()
+            }
             TiffUnsupportedError::InterpretationWithBits(kind, _) => {
                 format!("TIFF with {kind:?} pixels")
             }

@@ -1,6 +1,7 @@
 //! What the tags of a TIFF's first page say, and which of it is decoded.
 
 use super::coded::{Coded, Compression};
+use super::directory::{has_endless_text, palette_mark};
 use super::{Colour, Opened, convert};
 use crate::Error;
 use crate::whole::reader::Stoppable;
@@ -37,31 +38,20 @@ fn decoder<'a>(
     bytes: &'a [u8],
     stop: &'a Stop,
 ) -> Result<(Decoder<Stoppable<'a>>, Photometric), TiffError> {
+    if has_endless_text(bytes) {
+        return Err(TiffError::LimitsExceeded);
+    }
     let mut decoder = Decoder::new(Stoppable::new(bytes, stop))?;
     let photometric = decoder
         .find_tag_unsigned(Tag::PhotometricInterpretation)?
         .and_then(PhotometricInterpretation::from_u16);
     if photometric == Some(PhotometricInterpretation::RGBPalette)
-        && let Some(place) = decoder.ifd_pointer().and_then(|at| palette_mark(bytes, at.0))
+        && let Some(place) = palette_mark(bytes)
     {
         let grey = PhotometricInterpretation::BlackIsZero as u8;
         decoder = Decoder::new(Stoppable::new(bytes, stop).patched(place, grey))?;
     }
     Ok((decoder, photometric))
-}
-
-/// Where the directory at `at` says that pixels are numbers of a palette: the byte that is 3.
-fn palette_mark(bytes: &[u8], at: u64) -> Option<u64> {
-    // Bytes of the number of entries, of an entry, and of one before its value.
-    let (count, length, before) = if bytes[2..4].contains(&43) { (8, 20, 12) } else { (2, 12, 8) };
-    let tag = Tag::PhotometricInterpretation.to_u16();
-    let tag = if bytes[0] == b'I' { tag.to_le_bytes() } else { tag.to_be_bytes() };
-    let first = usize::try_from(at).ok()?.checked_add(count)?;
-    // The crate has found the tag there, so the search ends within the directory.
-    let entry = bytes.get(first..)?.chunks_exact(length).position(|entry| entry[..2] == tag)?;
-    let value = first + entry * length + before;
-    let mark = bytes[value..].iter().take(4).position(|&byte| byte == 3)?;
-    u64::try_from(value + mark).ok()
 }
 
 /// The outer error is the crate's, the inner one our refusal.
@@ -82,7 +72,7 @@ fn read<'a>(
     };
     let kind = decoder.colortype()?;
     let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples)?.unwrap_or_default();
-    let extra = extra.first().copied().and_then(ExtraSamples::from_u16);
+    let extra = extra.first().copied();
     let stored = decoder.find_tag_unsigned::<u16>(Tag::SamplesPerPixel)?.unwrap_or(1);
     let plain = compression.is_none();
     let formats = decoder.find_tag_unsigned_vec::<u16>(Tag::SampleFormat)?.unwrap_or_default();
@@ -102,7 +92,7 @@ fn read<'a>(
             Some(PhotometricInterpretation::RGBPalette) => {
                 format!("a palette and {} samples of {} bits", stored, kind.bit_depth())
             }
-            _ => format!("{kind:?} pixels"),
+            _ => described(kind),
         };
         let by = match compression {
             None => "",
@@ -146,7 +136,11 @@ fn read<'a>(
     };
     let samples = usize::from(if plain { kind.num_samples() } else { stored });
     let read = if planar { usize::from(stored) } else { samples };
-    let alpha = extra.filter(|_| read > colour.samples());
+    // Without the tag a fourth sample is alpha, to Pillow, too.
+    let behind = extra.and_then(ExtraSamples::from_u16);
+    let unsaid = extra.is_none() && colour == Colour::Rgb;
+    let alpha = behind.or(unsaid.then_some(ExtraSamples::UnassociatedAlpha));
+    let alpha = alpha.filter(|_| read > colour.samples());
     Ok(Ok(Opened {
         decoder,
         size,
@@ -156,7 +150,7 @@ fn read<'a>(
             alpha,
             Some(ExtraSamples::AssociatedAlpha | ExtraSamples::UnassociatedAlpha)
         ),
-        premultiplied: alpha == Some(ExtraSamples::AssociatedAlpha),
+        premultiplied: alpha == Some(ExtraSamples::AssociatedAlpha) && colour != Colour::Indexed,
         colour,
         palette,
         coded,
@@ -165,6 +159,16 @@ fn read<'a>(
         planar,
         tile,
     }))
+}
+
+/// Samples of a pixel, in words.
+fn described(kind: ColorType) -> String {
+    match kind {
+        ColorType::Multiband { bit_depth, num_samples } => {
+            format!("{num_samples} samples of {bit_depth} bits a pixel")
+        }
+        _ => format!("{kind:?} pixels"),
+    }
 }
 
 /// None is the crate's.
