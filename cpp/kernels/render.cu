@@ -11,7 +11,7 @@
 // |  - its write       | write/scalar.rs                      | in the tables, by the host    |
 // | fb_levels_to_tables| color/levels.rs, here levels.h       | as there                      |
 // | fb_add_layers      | ../render/mixture.rs, here layers.h  | as there                      |
-// | fb_erase           | write/mod.rs                         | by the host                   |
+// | fb_erase           | write/mod.rs, here noise.h           | by the host                   |
 // | fb_mix             | ../mix.rs, here mix.h                | as there                      |
 //
 // All but fb_mix: grid (tiles of the largest job, jobs), block (kFbBlock). `jobs` is the blob
@@ -26,6 +26,7 @@
 #include "layers.h"
 #include "levels.h"
 #include "mix.h"
+#include "noise.h"
 #include "render.h"
 
 // One thread a block of a component; grid (tiles of the largest, components). `jobs` is the blob
@@ -39,15 +40,25 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   }
 }
 
+// Pixel `index` of the part.
 template <class Element>
-FB_DEVICE void fb_erase_pixel(const fb_erasure& erasure, fb_u64 x, fb_u64 y) {
+FB_DEVICE void fb_erase_pixel(const fb_erasure& erasure, const fb_u8* blob, fb_u32 index) {
+  const fb_u64 x = erasure.x + index % erasure.width;
+  const fb_u64 y = erasure.y + index / erasure.width;
+  fb_u32 words[3] = {};
+  const bool is_noise = erasure.noise != kFbNoSum;
+  if (is_noise) {
+    fb_philox(index, erasure.key, words);
+  }
+  const Element* noise = reinterpret_cast<const Element*>(blob + (is_noise ? erasure.noise : 0));
   Element* slot = reinterpret_cast<Element*>(erasure.address);
   const fb_u64 pixel = y * erasure.out_width + x;
   const fb_u64 pixels = static_cast<fb_u64>(erasure.out_width) * erasure.out_height;
   const bool is_last = erasure.layout == FB_LAYOUT_CHANNELS_LAST;
   for (fb_u32 channel = 0; channel < erasure.channels; channel++) {
     const fb_u64 place = is_last ? pixel * erasure.channels + channel : channel * pixels + pixel;
-    slot[place] = static_cast<Element>(erasure.values[channel]);
+    slot[place] = is_noise ? noise[channel * kFbQuantiles + fb_quantile(words[channel])]
+                           : static_cast<Element>(erasure.values[channel]);
   }
 }
 
@@ -60,12 +71,10 @@ extern "C" __global__ void __launch_bounds__(kFbBlock)
   if (index >= erasure.width * erasure.height) {
     return;
   }
-  const fb_u64 x = erasure.x + index % erasure.width;
-  const fb_u64 y = erasure.y + index / erasure.width;
   switch (erasure.element_bytes) {
-    case 1: fb_erase_pixel<fb_u8>(erasure, x, y); break;
-    case 2: fb_erase_pixel<fb_u16>(erasure, x, y); break;
-    default: fb_erase_pixel<fb_u32>(erasure, x, y);
+    case 1: fb_erase_pixel<fb_u8>(erasure, blob, index); break;
+    case 2: fb_erase_pixel<fb_u16>(erasure, blob, index); break;
+    default: fb_erase_pixel<fb_u32>(erasure, blob, index);
   }
 }
 

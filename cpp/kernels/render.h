@@ -194,7 +194,7 @@ struct fb_mixture {
   fb_u32 reserved;
 };
 
-// A part of a slot that holds nothing but one value a channel.
+// A part of a slot that holds one value a channel, or noise.
 struct fb_erasure {
   fb_u64 address;  // of the slot
   fb_u32 element_bytes;
@@ -207,6 +207,8 @@ struct fb_erasure {
   fb_u32 height;
   fb_u32 channels;
   fb_u32 values[3];  // elements, in the lower bits
+  fb_u64 noise;      // blob offset of the elements of all quantiles, per channel, or kFbNoSum
+  fb_u32 key[2];     // of the random numbers that name a pixel's
 };
 
 // Blocks of a JPEG's component, before the inverse DCT, and the plane that they become.
@@ -249,7 +251,7 @@ struct fb_mixing {
 };
 
 static_assert(sizeof(fb_mixing) == 3648, "mirrored");
-static_assert(sizeof(fb_erasure) == 56 && sizeof(fb_blocks) == 160, "mirrored");
+static_assert(sizeof(fb_erasure) == 72 && sizeof(fb_blocks) == 160, "mirrored");
 static_assert(sizeof(fb_span) == 8 && sizeof(fb_axis) == 48 && sizeof(fb_plane) == 40, "mirrored");
 static_assert(sizeof(fb_source) == 136 && sizeof(fb_output) == 32, "mirrored");
 static_assert(sizeof(fb_color_op) == 12 && sizeof(fb_job) == 344, "mirrored");

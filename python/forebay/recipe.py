@@ -220,6 +220,8 @@ def _counterpart(where: str, given: Any, name: str) -> Iterator[Transform]:
 
 
 def _argument(given: Any, name: str) -> Any:
+    if name == "value" and given.value is None:
+        return "random"  # as which v2's RandomErasing takes it
     if name != "labels_getter":
         return getattr(given, name)
     getter = given._labels_getter

@@ -25,7 +25,12 @@ RECIPES = {
     ],
     "augmented": [T.RandomResizedCrop(56), T.RandAugment(3, 15), T.AutoAugment(), T.Pad(2)],
     "mixed": [T.RandomResizedCrop(56), T.AugMix(severity=8), T.RandomHorizontalFlip()],
-    "normalized": [T.RandomResizedCrop((40, 56)), T.RandomHorizontalFlip(), NORMALIZE],
+    "normalized": [
+        T.RandomResizedCrop((40, 56)),
+        T.RandomHorizontalFlip(),
+        NORMALIZE,
+        T.RandomErasing(0.5, value="random"),
+    ],
 }
 FLOATS = [torch.float16, torch.bfloat16, torch.float32]
 CASES = [

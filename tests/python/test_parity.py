@@ -184,8 +184,47 @@ def test_erasing_comes_last(make_loader):
     ]:
         with pytest.raises(ValueError, match=words):
             next(iter(make_loader(transforms=recipe)))
-    with pytest.raises(NotImplementedError, match="random"):
-        T.RandomErasing(value="random")
+    with pytest.raises(ValueError, match=r'value="random" .* put it behind ToDtype'):
+        make_loader(transforms=[T.CenterCrop(8), T.RandomErasing(value="random")])
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("place", ["floats", "normalised"])
+def test_erased_parts_may_hold_normal_noise(make_loader, tmp_path, device, place, memory_format):
+    path = tmp_path / "flat.png"
+    path.write_bytes(png(flat(60, 60, 255)))
+    mean, std = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0.5, 0.4, 0.3])
+    steps = [T.CenterCrop(60), T.ToDtype(torch.float32, scale=True)]
+    steps += [T.Normalize(mean.tolist(), std.tolist())]
+    erase = T.RandomErasing(1, scale=(0.3, 0.3), value="random")
+    steps.insert(2 if place == "floats" else 3, erase)
+    loader = make_loader(
+        forebay.FileList([path] * 40),
+        transforms=steps,
+        batch_size=40,
+        memory_format=memory_format,
+        device=device,
+    )
+    images = next(iter(loader)).cpu()
+    background = ((1 - mean) / std)[:, None, None]
+    erased = (images - background).abs().gt(1e-6).any(1)
+    assert 0.25 < erased.float().mean() < 0.35
+    noise = images.permute(0, 2, 3, 1)[erased]
+    if place == "floats":
+        noise = noise * std + mean
+    count = noise.numel()
+    assert count > 100_000
+    # Kolmogorov-Smirnov's distance, at p = 0.01.
+    values = noise.flatten().double().sort().values
+    steps_of = torch.arange(count + 1, dtype=torch.float64) / count
+    below = torch.special.ndtr(values)
+    distance = torch.maximum((below - steps_of[:-1]).max(), (steps_of[1:] - below).max())
+    assert distance < 1.63 / count**0.5
+    # Channels and neighbours have nothing to do with each other; five times the deviation.
+    pairs = (noise[:, [0, 1, 2]] * noise[:, [1, 2, 0]]).mean(0)
+    neighbours = (noise[:-1] * noise[1:]).mean(0)
+    assert torch.cat([pairs, neighbours]).abs().max() < 5 / len(noise) ** 0.5
+    assert not torch.equal(images[0], images[1])
 
 
 def test_normalize_implies_float_and_scale(compare):

@@ -179,7 +179,7 @@ def test_torchvisions_objects_are_translated(version):
         version.ToTensor() if version is V1 else version.ToImage(),
         version.ConvertImageDtype(torch.float32),
         version.Normalize((0.1, 0.2, 0.3), (0.5, 0.5, 0.5)),
-        version.RandomErasing(0.3),
+        version.RandomErasing(0.3, value="random"),
     ])  # fmt: skip
     to_float = T.ToDtype(torch.float32, scale=True)
     assert checked_transforms(peer) == (
@@ -197,7 +197,7 @@ def test_torchvisions_objects_are_translated(version):
         *([to_float] if version is V1 else []),
         to_float,
         T.Normalize((0.1, 0.2, 0.3), (0.5, 0.5, 0.5)),
-        T.RandomErasing(0.3),
+        T.RandomErasing(0.3, value="random"),
     )
     modules = torch.nn.Sequential(version.CenterCrop(8), version.RandomVerticalFlip())
     assert checked_transforms(modules) == (T.CenterCrop(8), T.RandomVerticalFlip())

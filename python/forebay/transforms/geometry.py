@@ -157,7 +157,9 @@ class RandomVerticalFlip(Perhaps):
 class RandomErasing(Transform):
     """Overwrites a random part of the image with ``value`` with probability ``p``.
 
-    ``value``, one number or one per channel, is in the image's units at that place of the list.
+    ``value``, one number or one per channel, is in the image's units at that place of the list; or
+    ``"random"``, which floats can hold: a normal number of mean 0 and variance 1 for each element,
+    out of 4,096 that split the distribution evenly.
     """
 
     p: float = 0.5
@@ -174,16 +176,12 @@ class RandomErasing(Transform):
             raise self._wrong("scale", self.scale, "an ascending pair of fractions in 0..1")
         if not 0 < ratio[0] <= ratio[1] < math.inf:
             raise self._wrong("ratio", self.ratio, "an ascending pair of ratios above 0")
-        if self.value is None or isinstance(self.value, str):
-            # torchvision keeps None for "random".
-            raise NotImplementedError(
-                f"RandomErasing: value={self.value or 'random'!r} is not offered; use one number, "
-                "or one per channel"
-            )
-        value = per_channel(self, "value", self.value)
-        if not all(map(math.isfinite, value)):
-            raise self._wrong("value", self.value, "finite")
         check_probability(self, self.p)
+        value: Any = self.value
+        if value != "random":
+            value = per_channel(self, "value", value)
+            if not all(map(math.isfinite, value)):
+                raise self._wrong("value", self.value, "finite")
         self._set(scale=scale, ratio=ratio, value=value)
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ pub mod coeffs;
 mod error;
 mod image;
 mod mix;
+pub mod noise;
 pub mod order;
 mod plan;
 pub mod ports;
@@ -24,8 +25,8 @@ pub use image::{
 };
 pub use mix::{Mix, Mixing};
 pub use plan::{
-    Axis, Blend, ColorOp, Erase, Gather, ImagePlan, Layer, Mixture, Normalize, Pass, Reduce, Taps,
-    Warp, Write,
+    Axis, Blend, ColorOp, Erase, Fill, Gather, ImagePlan, Layer, Mixture, Normalize, Pass, Reduce,
+    Taps, Warp, Write,
 };
 pub use recipe::{FieldPlan, Planner, Recipe, RecipeError, RecipeSpec};
 pub use sample::{Bytes, Field, FieldKind, FieldSpec, Record, Schema, Value};

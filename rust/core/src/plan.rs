@@ -35,13 +35,35 @@ impl ImagePlan {
     }
 }
 
-/// A part of the result that holds nothing but one value a channel.
+/// A part of the result that holds nothing of the image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Erase {
     /// In pixels of the result.
     pub region: Region,
-    /// Per channel, before it is rounded to the slot's type as the result's elements are.
-    pub value: [f32; 3],
+    /// What it holds.
+    pub fill: Fill,
+}
+
+/// What an erased part holds, before it is rounded to the slot's type as the result's elements are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fill {
+    /// One value a channel.
+    Value([f32; 3]),
+    /// Normal noise of mean 0 and variance 1: for each pixel of the part, by its number in it, what
+    /// [`crate::noise`] says.
+    Noise {
+        /// Of the random numbers.
+        key: [u32; 2],
+        /// It goes through the slot's `Normalize`.
+        normalize: bool,
+    },
+}
+
+impl Fill {
+    /// The value of a channel of a pixel that noise gives a quantile.
+    pub fn noise(write: &Write, normalize: bool, quantile: f32, channel: usize) -> f32 {
+        if normalize { write.normalized(quantile, channel) } else { quantile }
+    }
 }
 
 /// One reading of the pixels.

@@ -93,6 +93,11 @@ impl Draws {
         u64::from(self.next_u32()) | u64::from(self.next_u32()) << 32
     }
 
+    /// A key of random numbers of its own.
+    pub fn key(&mut self) -> [u32; 2] {
+        [self.next_u32(), self.next_u32()]
+    }
+
     /// Uniform in `[0, 1)`, 53 bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)

@@ -10,8 +10,8 @@ use codec::{Numbers, copy_axis, pass, picture, raw_write};
 use common::{Image, check, writes};
 use forebay_core::coeffs::{Interpolation, Table};
 use forebay_core::{
-    Axis, Blend, Channels, ColorOp, DType, Erase, ImagePlan, Layout, Pass, Reduce, Region, Size,
-    Taps, Write,
+    Axis, Blend, Channels, ColorOp, DType, Erase, Fill, ImagePlan, Layout, Pass, Reduce, Region,
+    Size, Taps, Write,
 };
 use forebay_cuda::pack::{RenderItem, Source, pack};
 use forebay_kernel_tests::{run_at_once, scratch};
@@ -82,7 +82,12 @@ fn random_plan(numbers: &mut Numbers, size: Size, write: Write) -> ImagePlan {
     }
     let erase = (0..numbers.range(0, 2)).map(|_| Erase {
         region: random_region(numbers, input),
-        value: [numbers.range(0, 255) as f32, 7.0, 255.0],
+        fill: if numbers.one_in(2) {
+            Fill::Value([numbers.range(0, 255) as f32, 7.0, 255.0])
+        } else {
+            let key = [numbers.range(0, 1 << 30), numbers.range(0, 1 << 30)];
+            Fill::Noise { key, normalize: numbers.one_in(2) }
+        },
     });
     let erase = erase.collect();
     ImagePlan { region, transpose, passes, write, erase }

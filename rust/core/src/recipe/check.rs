@@ -1,7 +1,7 @@
 //! Checks of a recipe's arguments, and the batch that it leads to.
 
 use super::MAX_SIDE;
-use super::spec::{RecipeSpec, Transform};
+use super::spec::{ErasedBy, RecipeSpec, Transform};
 use crate::coeffs::Interpolation;
 use crate::{DType, ErrorKind, HasKind, Normalize, Size};
 
@@ -158,11 +158,19 @@ impl Conversion {
                 self.erases = true;
                 let is_float = self.dtype.is_some_and(|dtype| dtype != DType::UInt8);
                 let is_pixel = |value: &f32| (0.0..=255.0).contains(value) && value.fract() == 0.0;
-                if !is_float && !value.iter().all(is_pixel) {
-                    return Err(format!(
-                        "value must be whole numbers in 0..255 before images become float, got \
-                         {value:?}"
-                    ));
+                match value {
+                    ErasedBy::Value(value) if !is_float && !value.iter().all(is_pixel) => {
+                        return Err(format!(
+                            "value must be whole numbers in 0..255 before images become float, got \
+                             {value:?}"
+                        ));
+                    }
+                    ErasedBy::Noise(_) if !is_float => {
+                        return Err("value=\"random\" is noise around 0, which images of uint8 \
+                                    cannot hold; put it behind ToDtype or Normalize"
+                            .into());
+                    }
+                    _ => {}
                 }
             }
             _ if self.erases => {
@@ -280,7 +288,9 @@ fn check_arguments(transform: &Transform) -> Result<(), String> {
         Transform::RandomErasing { p, scale, ratio, value } => {
             check_range("scale", *scale, 0.0, 1.0)?;
             check_range("ratio", *ratio, f64::MIN_POSITIVE, f64::MAX)?;
-            if let Some(value) = value.iter().find(|value| !value.is_finite()) {
+            if let ErasedBy::Value(value) = value
+                && let Some(value) = value.iter().find(|value| !value.is_finite())
+            {
                 return Err(format!("value must be finite, got {value}"));
             }
             check_probability(*p)

@@ -7,8 +7,8 @@
 use super::line::Line;
 use super::resolve::{Step, Units};
 use crate::{
-    Axis, ColorOp, Erase, Gather, ImagePlan, Layer, Mixture, Orientation, Pass, Reduce, Region,
-    Size, Taps, Write,
+    Axis, ColorOp, Erase, Fill, Gather, ImagePlan, Layer, Mixture, Orientation, Pass, Reduce,
+    Region, Size, Taps, Write,
 };
 
 /// The plan that applies `steps` to an image stored with `size`.
@@ -133,18 +133,21 @@ impl Builder {
                 self.y.blur(down, sigma);
             }
             // Only conversions follow.
-            Step::Erase { region, value, units } => {
-                let value = [0, 1, 2].map(|channel| {
-                    let value = value[channel];
-                    match units {
-                        Units::Pixels if write.scale => {
-                            write.normalized(value * (1.0 / 255.0), channel)
-                        }
-                        Units::Pixels | Units::Floats => write.normalized(value, channel),
-                        Units::Final => value,
+            Step::Erase { region, fill, units } => {
+                let final_value = |value: f32, channel| match units {
+                    Units::Pixels if write.scale => {
+                        write.normalized(value * (1.0 / 255.0), channel)
                     }
-                });
-                self.erase.push(Erase { region, value });
+                    Units::Pixels | Units::Floats => write.normalized(value, channel),
+                    Units::Final => value,
+                };
+                let fill = match fill {
+                    Fill::Value(value) => {
+                        Fill::Value([0, 1, 2].map(|channel| final_value(value[channel], channel)))
+                    }
+                    noise @ Fill::Noise { .. } => noise,
+                };
+                self.erase.push(Erase { region, fill });
             }
             Step::FlipX => self.x.flip(),
             Step::FlipY => self.y.flip(),

@@ -20,7 +20,7 @@ mod spec;
 pub use batch::BatchTransform;
 pub use check::RecipeError;
 pub use direct::{ResizedCrop, whole};
-pub use spec::{PaddingMode, Policy, RecipeSpec, Transform};
+pub use spec::{ErasedBy, Noise, PaddingMode, Policy, RecipeSpec, Transform};
 
 use crate::ports::{Fault, Stage};
 use crate::rng::EpochKey;

@@ -11,10 +11,10 @@ mod warp;
 pub(super) use geometry::resized;
 
 use super::MAX_SIDE;
-use super::spec::{PaddingMode, Transform};
+use super::spec::{ErasedBy, PaddingMode, Transform};
 use crate::coeffs::Interpolation;
 use crate::rng::{Draws, EpochKey};
-use crate::{ColorOp, DType, Gather, Region, Size};
+use crate::{ColorOp, DType, Fill, Gather, Region, Size};
 use geometry::{centered, erased, pad, random_crop, random_resized_crop};
 
 /// What happens to the canvas, in numbers.
@@ -39,8 +39,8 @@ pub(crate) enum Step {
     /// The canvas is mixed with what lists of steps make of it, each by itself: its own weight, and
     /// theirs.
     Mix { weight: f32, layers: Vec<(f32, Vec<Step>)> },
-    /// A part of the canvas gets one value a channel.
-    Erase { region: Region, value: [f32; 3], units: Units },
+    /// A part of the canvas gets one value a channel, in the units of its place, or noise.
+    Erase { region: Region, fill: Fill, units: Units },
 }
 
 /// What numbers mean at a place of the recipe.
@@ -219,8 +219,14 @@ fn resolve_one(
         Transform::RandomErasing { p, scale, ratio, value } => {
             if draws.bernoulli(*p) {
                 let region = erased(size, *scale, *ratio, draws);
-                let step = |region| Step::Erase { region, value: *value, units };
-                steps.extend(region.map(step));
+                let fill = match value {
+                    ErasedBy::Value(value) => Fill::Value(*value),
+                    ErasedBy::Noise(_) => {
+                        let normalize = units != Units::Final;
+                        Fill::Noise { key: draws.key(), normalize }
+                    }
+                };
+                steps.extend(region.map(|region| Step::Erase { region, fill, units }));
             }
         }
         colors => steps.extend(color::ops(colors, draws).into_iter().map(Step::Color)),

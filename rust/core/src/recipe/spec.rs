@@ -204,7 +204,7 @@ pub enum Transform {
         p: f64,
         scale: [f64; 2],
         ratio: [f64; 2],
-        value: [f32; 3],
+        value: ErasedBy,
     },
     ToDtype {
         dtype: DType,
@@ -280,6 +280,24 @@ impl Transform {
             Self::Normalize { .. } => "Normalize",
         }
     }
+}
+
+/// What `RandomErasing` puts into the erased part.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum ErasedBy {
+    /// One value a channel.
+    Value([f32; 3]),
+    /// `"random"`: a normal number for each element.
+    Noise(Noise),
+}
+
+/// The word for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Noise {
+    /// Of mean 0 and variance 1.
+    Random,
 }
 
 fn default_scale() -> [f64; 2] {

@@ -9,7 +9,7 @@ use super::source::intermediate;
 use super::steps::{channels_of, color_op, describe, erasure, layout_of};
 use super::write::Tables;
 use super::{Kernel, Launch, Packed, RenderItem};
-use forebay_core::{ColorOp, ImagePlan, Mixture, Pass, Reduce, Size, Taps};
+use forebay_core::{ColorOp, Fill, ImagePlan, Mixture, Pass, Reduce, Size, Taps};
 
 /// Jobs of one launch: CUDA's limit for a grid's second dimension.
 pub(super) const MAX_JOBS: usize = 65_535;
@@ -123,7 +123,13 @@ impl<'a> Batch<'a> {
             if self.erasures.len() == turn {
                 self.erasures.push(Vec::new());
             }
-            self.erasures[turn].push(erasure(item, erase));
+            let noise = match erase.fill {
+                Fill::Noise { normalize, .. } => {
+                    self.tables.noise(&mut self.blob, &plan.write, normalize)
+                }
+                Fill::Value(_) => NO_SUM,
+            };
+            self.erasures[turn].push(erasure(item, erase, noise));
         }
     }
 

@@ -218,6 +218,8 @@ pub(super) struct Erasure {
     pub(super) height: u32,
     pub(super) channels: u32,
     pub(super) values: [u32; 3],
+    pub(super) noise: u64,
+    pub(super) key: [u32; 2],
 }
 
 #[derive(Debug, Clone, Copy, IntoBytes, Immutable)]
@@ -253,7 +255,7 @@ pub(crate) struct Mixing {
 
 const _: () = {
     assert!(size_of::<Mixing>() == 3648 && offset_of!(Mixing, taken) == 64);
-    assert!(size_of::<Erasure>() == 56 && offset_of!(Erasure, values) == 44);
+    assert!(size_of::<Erasure>() == 72 && offset_of!(Erasure, noise) == 56);
     assert!(size_of::<Blocks>() == 160 && offset_of!(Blocks, quantisation) == 32);
     assert!(size_of::<Span>() == 8 && size_of::<Axis>() == 48 && size_of::<Plane>() == 40);
     assert!(size_of::<Source>() == 136 && size_of::<Output>() == 32);

@@ -51,6 +51,7 @@ pub const SOURCES: &[(&str, &str)] = &[
     ("scan.h", include_str!("../../../../cpp/kernels/scan.h")),
     ("idct.h", include_str!("../../../../cpp/kernels/idct.h")),
     ("mix.h", include_str!("../../../../cpp/kernels/mix.h")),
+    ("noise.h", include_str!("../../../../cpp/kernels/noise.h")),
     ("layers.h", include_str!("../../../../cpp/kernels/layers.h")),
     ("levels.h", include_str!("../../../../cpp/kernels/levels.h")),
     ("color.h", include_str!("../../../../cpp/kernels/color.h")),

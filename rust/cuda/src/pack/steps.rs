@@ -2,7 +2,7 @@
 
 use super::descriptor::{self, color_kind, gather_kind, layout};
 use super::{RenderItem, write};
-use forebay_core::{Blend, ColorOp, Erase, Gather, Layout, Region, Size, Warp, Write};
+use forebay_core::{Blend, ColorOp, Erase, Fill, Gather, Layout, Region, Size, Warp, Write};
 
 pub(super) fn channels_of(write: &Write) -> u32 {
     u32::try_from(write.channels.count()).expect("at most 3")
@@ -39,7 +39,12 @@ pub(super) fn describe(gather: &Gather, input: Size) -> descriptor::Gather {
     }
 }
 
-pub(super) fn erasure(item: &RenderItem<'_>, erase: &Erase) -> descriptor::Erasure {
+/// `noise` is the offset of the elements of noise that the part holds.
+pub(super) fn erasure(item: &RenderItem<'_>, erase: &Erase, noise: u64) -> descriptor::Erasure {
+    let (value, key) = match erase.fill {
+        Fill::Value(value) => (value, [0; 2]),
+        Fill::Noise { key, .. } => ([0.0; 3], key),
+    };
     let write = &item.plan.write;
     let out = item.plan.passes.last().expect("checked").size();
     let Region { x, y, width, height } = erase.region;
@@ -54,7 +59,9 @@ pub(super) fn erasure(item: &RenderItem<'_>, erase: &Erase) -> descriptor::Erasu
         width,
         height,
         channels: channels_of(write),
-        values: erase.value.map(|value| write::element(write.dtype, value)),
+        values: value.map(|value| write::element(write.dtype, value)),
+        noise,
+        key,
     }
 }
 

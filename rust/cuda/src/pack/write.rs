@@ -4,7 +4,8 @@
 //! uint8; 16-bit floats are rounded to nearest even from it, as on the CPU.
 
 use super::blob::Blob;
-use forebay_core::{Channels, DType, Layout, Write};
+use forebay_core::noise::normal_quantiles;
+use forebay_core::{Channels, DType, Fill, Layout, Write};
 use half::{bf16, f16};
 
 /// Whether images can have elements of this type.
@@ -30,12 +31,13 @@ pub(super) fn element(dtype: DType, value: f32) -> u32 {
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     known: Vec<(Write, u64)>,
+    noise: Vec<((Write, bool), u64)>,
 }
 
 impl Tables {
     /// The offset of the table for `write`, whose element type was checked.
     pub(super) fn offset(&mut self, blob: &mut Blob, write: &Write) -> u64 {
-        let write = Write { channels: Channels::Rgb, layout: Layout::Contiguous, ..*write };
+        let write = of_elements(write);
         if let Some((_, offset)) = self.known.iter().find(|(known, _)| *known == write) {
             return *offset;
         }
@@ -43,6 +45,40 @@ impl Tables {
         self.known.push((write, offset));
         offset
     }
+
+    /// The offset of the elements of noise: of all quantiles, per channel.
+    pub(super) fn noise(&mut self, blob: &mut Blob, write: &Write, normalize: bool) -> u64 {
+        let kind = (of_elements(write), normalize);
+        if let Some((_, offset)) = self.noise.iter().find(|(known, _)| *known == kind) {
+            return *offset;
+        }
+        let values = (0..3).flat_map(|channel| {
+            let value = move |&at: &f32| Fill::noise(&kind.0, normalize, at, channel);
+            normal_quantiles().iter().map(value)
+        });
+        let offset = match write.dtype {
+            DType::Float16 => {
+                blob.append(&collected(values, |value| f16::from_f32(value).to_bits()))
+            }
+            DType::BFloat16 => {
+                blob.append(&collected(values, |value| bf16::from_f32(value).to_bits()))
+            }
+            DType::Float32 => blob.append(&collected(values, |value| value)),
+            DType::UInt8 | DType::Bool | DType::Int64 | DType::Float64 => blob
+                .append(&collected(values, |value| element(write.dtype, value).to_le_bytes()[0])),
+        };
+        self.noise.push((kind, offset));
+        offset
+    }
+}
+
+/// What of it elements depend on.
+fn of_elements(write: &Write) -> Write {
+    Write { channels: Channels::Rgb, layout: Layout::Contiguous, ..*write }
+}
+
+fn collected<T>(values: impl Iterator<Item = f32>, element: impl Fn(f32) -> T) -> Vec<T> {
+    values.map(element).collect()
 }
 
 fn append(blob: &mut Blob, write: &Write) -> u64 {

@@ -10,7 +10,8 @@ mod avx2;
 
 use crate::Level;
 use crate::simd::Kind;
-use forebay_core::{DType, Erase, Layout, Normalize, Size, Write};
+use forebay_core::noise::{normal_quantiles, quantiles_of};
+use forebay_core::{DType, Erase, Fill, Layout, Normalize, Size, Write};
 
 /// Elements of all 256 pixel values, per channel, in native byte order.
 type Table<const B: usize> = [[[u8; B]; 256]; 3];
@@ -141,16 +142,31 @@ impl Writer {
         let (bytes, channels) = (self.write.dtype.size(), self.write.channels.count());
         let (width, height) = (size.width as usize, size.height as usize);
         let region = erase.region;
-        for channel in 0..channels {
-            let value = &element(erase.value[channel])[..bytes];
-            for y in region.y as usize..(region.y + region.height) as usize {
-                for x in region.x as usize..(region.x + region.width) as usize {
-                    let place = match self.write.layout {
-                        Layout::Contiguous => (channel * height + y) * width + x,
-                        Layout::ChannelsLast => (y * width + x) * channels + channel,
-                    };
-                    slot[place * bytes..][..bytes].copy_from_slice(value);
+        let quantiles = normal_quantiles();
+        let mut same = [[0; 4]; 3];
+        if let Fill::Value(value) = erase.fill {
+            same = value.map(element);
+        }
+        let (rows, columns) =
+            (region.y..region.y + region.height, region.x..region.x + region.width);
+        let pixels = rows.flat_map(|y| columns.clone().map(move |x| (x as usize, y as usize)));
+        for (pixel, (x, y)) in (0..).zip(pixels) {
+            let elements = match erase.fill {
+                Fill::Value(_) => same,
+                Fill::Noise { key, normalize } => {
+                    let places = quantiles_of(key, pixel);
+                    [0, 1, 2].map(|channel| {
+                        let quantile = quantiles[places[channel]];
+                        element(Fill::noise(&self.write, normalize, quantile, channel))
+                    })
                 }
+            };
+            for (channel, element) in elements[..channels].iter().enumerate() {
+                let place = match self.write.layout {
+                    Layout::Contiguous => (channel * height + y) * width + x,
+                    Layout::ChannelsLast => (y * width + x) * channels + channel,
+                };
+                slot[place * bytes..][..bytes].copy_from_slice(&element[..bytes]);
             }
         }
     }
