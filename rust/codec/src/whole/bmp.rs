@@ -1,21 +1,19 @@
 //! BMP pixels, by the `image` crate.
 
 use super::reader::Stoppable;
-use super::{Channels, Stored, drop_alpha, painted, read_error, zeros};
+use super::{Channels, Stored, check_size, drop_alpha, image_error, painted, zeros};
 use crate::Error;
 use forebay_core::ports::Stop;
-use forebay_core::{Format, ImageMeta};
+use forebay_core::{Format, ImageMeta, Size};
+use image::ImageDecoder;
 use image::codecs::bmp::BmpDecoder;
-use image::error::UnsupportedErrorKind;
-use image::{ImageDecoder, ImageError};
-use std::error::Error as _;
 
 /// Reads the header.
 pub(crate) fn open<'a>(
     bytes: &'a [u8],
     stop: &'a Stop,
 ) -> Result<BmpDecoder<Stoppable<'a>>, Error> {
-    BmpDecoder::new(Stoppable::new(bytes, stop)).map_err(|error| convert(&error))
+    BmpDecoder::new(Stoppable::new(bytes, stop)).map_err(|error| image_error(Format::Bmp, &error))
 }
 
 /// All pixels: a palette's indices where they are asked for, else RGB, or RGBA where it is asked for
@@ -115,26 +113,9 @@ fn spread(stored: &mut Stored, bits: [u32; 3]) {
 /// RGB, with alpha where the file has it.
 fn read(decoder: BmpDecoder<Stoppable<'_>>, meta: &ImageMeta) -> Result<Stored, Error> {
     let channels = decoder.color_type().channel_count();
+    let (width, height) = decoder.dimensions();
+    check_size(meta, Size { width, height })?;
     let mut pixels = zeros(meta, usize::from(channels))?;
-    if decoder.total_bytes() != pixels.len() as u64 {
-        return Err(Error::internal(format!("probed {}, found another size", meta.size)));
-    }
-    decoder.read_image(&mut pixels).map_err(|error| convert(&error))?;
+    decoder.read_image(&mut pixels).map_err(|error| image_error(Format::Bmp, &error))?;
     Ok(Stored::bytes(channels, pixels))
-}
-
-fn convert(error: &ImageError) -> Error {
-    match error {
-        ImageError::IoError(error) => read_error(Format::Bmp, error),
-        ImageError::Unsupported(unsupported) => Error::unsupported(match unsupported.kind() {
-            UnsupportedErrorKind::GenericFeature(what) => format!("BMP with {what}"),
-            _ => format!("BMP: {unsupported}"),
-        }),
-        ImageError::Limits(_) => Error::Memory { what: "a BMP".to_owned() },
-        // The text of the crate's own error, without the format's name again.
-        _ => Error::damaged(
-            Format::Bmp,
-            error.source().map_or_else(|| error.to_string(), ToString::to_string),
-        ),
-    }
 }

@@ -1,7 +1,7 @@
 //! GIF pixels of the first image, by the `gif` crate.
 
 use super::reader::Stoppable;
-use super::{Channels, Stored, painted, read_error, rgb_palette, zeros};
+use super::{Channels, Stored, check_size, painted, read_error, rgb_palette, zeros};
 use crate::Error;
 use forebay_core::ports::Stop;
 use forebay_core::{Format, ImageMeta, Size};
@@ -58,9 +58,7 @@ pub(super) fn decode(
     stop: &Stop,
 ) -> Result<Stored, Error> {
     let mut opened = open(bytes, meta.size.pixels(), stop)?;
-    if opened.size != meta.size {
-        return Err(Error::internal(format!("probed {}, found another size", meta.size)));
-    }
+    check_size(meta, opened.size)?;
     let palette = opened.decoder.palette().map_err(|error| convert(&error))?;
     let palette = rgb_palette(Some(palette));
     let mut image = Error::filled(0, opened.decoder.buffer_size(), "a GIF")?;

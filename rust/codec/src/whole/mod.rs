@@ -1,8 +1,9 @@
 //! Formats that are decoded whole, each by the crate that is kept for it: to what Pillow's
 //! `convert("RGB")` and `convert("RGBA")` give, or as stored.
 //!
-//! Invariants: for RGB alpha is dropped, not composited; of several images in a file the first is decoded;
-//! a file that ends early is an error; a crate's panic is the file's fault, not the pipeline's.
+//! Invariants: for RGB alpha is dropped, not composited; of several images in a file the first is
+//! decoded; a file that ends early is an error; a crate's panic is the file's fault, not the
+//! pipeline's.
 
 pub(crate) mod bmp;
 pub(crate) mod gif;
@@ -15,7 +16,10 @@ mod webp;
 use crate::pixel::luma;
 use crate::{Error, Level};
 use forebay_core::ports::Stop;
-use forebay_core::{Format, ImageMeta, Limits};
+use forebay_core::{Format, ImageMeta, Limits, Size};
+use image::ImageError;
+use image::error::UnsupportedErrorKind;
+use std::error::Error as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Which channels come out.
@@ -107,6 +111,32 @@ fn read_error(format: Format, error: &std::io::Error) -> Error {
         std::io::ErrorKind::UnexpectedEof => Error::truncated("image data ends early"),
         _ => Error::damaged(format, error.to_string()),
     }
+}
+
+/// An error of the `image` crate, in our words.
+fn image_error(format: Format, error: &ImageError) -> Error {
+    let name = format.name();
+    match error {
+        ImageError::IoError(error) => read_error(format, error),
+        ImageError::Unsupported(unsupported) => Error::unsupported(match unsupported.kind() {
+            UnsupportedErrorKind::GenericFeature(what) => format!("{name} with {what}"),
+            _ => format!("{name}: {unsupported}"),
+        }),
+        ImageError::Limits(_) => Error::Memory { what: format!("a {name}") },
+        // The text of the crate's own error, without the format's name again.
+        _ => Error::damaged(
+            format,
+            error.source().map_or_else(|| error.to_string(), ToString::to_string),
+        ),
+    }
+}
+
+/// The probe has read the same header.
+fn check_size(meta: &ImageMeta, found: Size) -> Result<(), Error> {
+    if found == meta.size {
+        return Ok(());
+    }
+    Err(Error::internal(format!("probed {}, found {found}", meta.size)))
 }
 
 /// `pixels * per_pixel` zeros.

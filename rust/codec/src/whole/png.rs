@@ -5,10 +5,10 @@
 //! files are accepted.
 
 use super::reader::{STOPPED, Stoppable};
-use super::{Channels, Stored, grey_scale, rgb_palette, sample, zeros};
+use super::{Channels, Stored, check_size, grey_scale, rgb_palette, sample, zeros};
 use crate::Error;
 use forebay_core::ports::Stop;
-use forebay_core::{ImageMeta, Limits};
+use forebay_core::{ImageMeta, Limits, Size};
 use png::{ColorType, DecodingError, Transformations};
 
 /// Missing pixels of a truncated file (`Limits::accept_truncated`) are grey; where several share a
@@ -54,9 +54,7 @@ fn read(
     });
     let mut reader = decoder.read_info().map_err(|error| convert(&error))?;
     let info = reader.info();
-    if (info.width, info.height) != (meta.size.width, meta.size.height) {
-        return Err(Error::internal(format!("probed {}, found another size", meta.size)));
-    }
+    check_size(meta, Size { width: info.width, height: info.height })?;
     let indexed = info.color_type == ColorType::Indexed;
     if indexed && info.palette.is_none() && channels == Channels::Rgb {
         return Err(Error::png("Missing palette of indexed image."));

@@ -3,14 +3,12 @@
 //! Invariant: a file with less data than its pixels take is refused before these have memory.
 
 use super::reader::Stoppable;
-use super::{Channels, Stored, read_error, zeros};
+use super::{Channels, Stored, check_size, image_error, zeros};
 use crate::Error;
 use forebay_core::ports::Stop;
 use forebay_core::{Format, ImageMeta, Size};
 use image::codecs::pnm::{PnmDecoder, PnmSubtype, SampleEncoding};
-use image::error::UnsupportedErrorKind;
-use image::{ColorType, ImageDecoder, ImageError};
-use std::error::Error as _;
+use image::{ColorType, ImageDecoder};
 
 /// Whether a file begins as one of them does.
 pub(crate) fn is_pnm(bytes: &[u8]) -> bool {
@@ -22,7 +20,7 @@ pub(crate) fn open<'a>(
     bytes: &'a [u8],
     stop: &'a Stop,
 ) -> Result<PnmDecoder<Stoppable<'a>>, Error> {
-    PnmDecoder::new(Stoppable::new(bytes, stop)).map_err(|error| convert(&error))
+    PnmDecoder::new(Stoppable::new(bytes, stop)).map_err(|error| image_error(Format::Pnm, &error))
 }
 
 /// All pixels: grey as it is where that is asked for, else RGB.
@@ -34,9 +32,7 @@ pub(super) fn decode(
 ) -> Result<Stored, Error> {
     let decoder = open(bytes, stop)?;
     let (width, height) = decoder.dimensions();
-    if (Size { width, height }) != meta.size {
-        return Err(Error::internal(format!("probed {}, found another size", meta.size)));
-    }
+    check_size(meta, Size { width, height })?;
     let (colour, most) = (decoder.color_type(), decoder.header().maximal_sample());
     let count = u64::from(colour.channel_count());
     let samples = count * meta.size.pixels();
@@ -54,7 +50,7 @@ pub(super) fn decode(
     }
     let wide = matches!(colour, ColorType::L16 | ColorType::Rgb16);
     let mut pixels = zeros(meta, usize::from(colour.bytes_per_pixel()))?;
-    decoder.read_image(&mut pixels).map_err(|error| convert(&error))?;
+    decoder.read_image(&mut pixels).map_err(|error| image_error(Format::Pnm, &error))?;
     let grey = count == 1;
     let stored = Stored { channels: colour.channel_count(), wide, pixels };
     if channels == Channels::Stored && wide {
@@ -106,19 +102,4 @@ fn rescaled(mut pixels: Vec<u8>, most: u32) -> Vec<u8> {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it fits")]
 fn byte(value: f64) -> usize {
     usize::from(value as u8)
-}
-
-fn convert(error: &ImageError) -> Error {
-    match error {
-        ImageError::IoError(error) => read_error(Format::Pnm, error),
-        ImageError::Unsupported(unsupported) => Error::unsupported(match unsupported.kind() {
-            UnsupportedErrorKind::GenericFeature(what) => format!("PNM with {what}"),
-            _ => format!("PNM: {unsupported}"),
-        }),
-        ImageError::Limits(_) => Error::Memory { what: "a PNM".to_owned() },
-        _ => Error::damaged(
-            Format::Pnm,
-            error.source().map_or_else(|| error.to_string(), ToString::to_string),
-        ),
-    }
 }

@@ -12,7 +12,7 @@ mod tags;
 pub(crate) use tags::open;
 
 use super::reader::Stoppable;
-use super::{Channels, Stored, grey_scale, read_error, sample, zeros};
+use super::{Channels, Stored, check_size, grey_scale, read_error, sample, zeros};
 use crate::Error;
 use crate::jpeg::rgb_from_inks;
 use coded::Coded;
@@ -244,7 +244,8 @@ impl Tile {
     }
 
     fn rows(&self) -> usize {
-        self.chunks[0].len() / self.line()
+        let shortest = self.chunks.iter().map(Samples::len).min().unwrap_or(0);
+        shortest / self.line()
     }
 
     /// Interleaves a row of samples of `bytes` each.
@@ -274,9 +275,7 @@ pub(super) fn decode(
     stop: &Stop,
 ) -> Result<(Stored, u32), Error> {
     let mut opened = open(bytes, stop)?;
-    if opened.size != meta.size {
-        return Err(Error::internal(format!("probed {}, found another size", meta.size)));
-    }
+    check_size(meta, opened.size)?;
     let (count, wide) = opened.output(channels)?;
     let (across, down) = opened.tiles();
     if let Some(coded) = &opened.coded {
