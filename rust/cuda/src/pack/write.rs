@@ -41,7 +41,12 @@ impl Tables {
         if let Some((_, offset)) = self.known.iter().find(|(known, _)| *known == write) {
             return *offset;
         }
-        let offset = append(blob, &write);
+        let values = (0..3).flat_map(|channel| (0..=255).map(move |pixel| (pixel, channel)));
+        let values = values.map(|(pixel, channel)| match write.dtype {
+            DType::UInt8 => f32::from(pixel),
+            _ => write.value(pixel, channel),
+        });
+        let offset = append(blob, write.dtype, values);
         self.known.push((write, offset));
         offset
     }
@@ -56,17 +61,7 @@ impl Tables {
             let value = move |&at: &f32| Fill::noise(&kind.0, normalize, at, channel);
             normal_quantiles().iter().map(value)
         });
-        let offset = match write.dtype {
-            DType::Float16 => {
-                blob.append(&collected(values, |value| f16::from_f32(value).to_bits()))
-            }
-            DType::BFloat16 => {
-                blob.append(&collected(values, |value| bf16::from_f32(value).to_bits()))
-            }
-            DType::Float32 => blob.append(&collected(values, |value| value)),
-            DType::UInt8 | DType::Bool | DType::Int64 | DType::Float64 => blob
-                .append(&collected(values, |value| element(write.dtype, value).to_le_bytes()[0])),
-        };
+        let offset = append(blob, write.dtype, values);
         self.noise.push((kind, offset));
         offset
     }
@@ -77,22 +72,19 @@ fn of_elements(write: &Write) -> Write {
     Write { channels: Channels::Rgb, layout: Layout::Contiguous, ..*write }
 }
 
-fn collected<T>(values: impl Iterator<Item = f32>, element: impl Fn(f32) -> T) -> Vec<T> {
-    values.map(element).collect()
-}
-
-fn append(blob: &mut Blob, write: &Write) -> u64 {
-    match write.dtype {
-        DType::Float16 => blob.append(&elements(write, |value| f16::from_f32(value).to_bits())),
-        DType::BFloat16 => blob.append(&elements(write, |value| bf16::from_f32(value).to_bits())),
-        DType::Float32 => blob.append(&elements(write, |value| value)),
+/// Values as elements.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+fn append(blob: &mut Blob, dtype: DType, values: impl Iterator<Item = f32>) -> u64 {
+    match dtype {
+        DType::Float16 => {
+            blob.append(&values.map(|value| f16::from_f32(value).to_bits()).collect::<Vec<_>>())
+        }
+        DType::BFloat16 => {
+            blob.append(&values.map(|value| bf16::from_f32(value).to_bits()).collect::<Vec<_>>())
+        }
+        DType::Float32 => blob.append(&values.collect::<Vec<_>>()),
         DType::UInt8 | DType::Bool | DType::Int64 | DType::Float64 => {
-            blob.append(&(0..=255).collect::<Vec<u8>>().repeat(3))
+            blob.append(&values.map(|value| value as u8).collect::<Vec<_>>())
         }
     }
-}
-
-fn elements<T>(write: &Write, element: impl Fn(f32) -> T) -> Vec<T> {
-    let places = (0..3).flat_map(|channel| (0..=255).map(move |pixel| (pixel, channel)));
-    places.map(|(pixel, channel)| element(write.value(pixel, channel))).collect()
 }
