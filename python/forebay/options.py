@@ -212,7 +212,7 @@ class SampleOptions:
         of_images, of_batch = split(self.transforms)
         return {
             "transforms": [step.to_dict() for step in of_images],
-            # This and the mode are left out where states of recipes shall stay what they were.
+            # Left out where nothing is asked for, as the mode is: older recipes keep their states.
             **({"batch": [step.to_dict() for step in of_batch]} if of_batch else {}),
             "dtype": None if self.dtype is None else dtype_name(self.dtype, "dtype"),
             "layout": "channels_last" if channels_last else "contiguous",
