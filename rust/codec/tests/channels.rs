@@ -5,7 +5,10 @@
 mod common;
 mod encoders;
 
-use encoders::pages::{COLOURS, EXTRA, PLANAR, STRIP_BYTES, STRIP_OFFSETS, two_pixels};
+use encoders::pages::{
+    BITS, COLOURS, COMPRESSION, EXTRA, HEIGHT, PHOTOMETRIC, PLANAR, STRIP_BYTES, STRIP_OFFSETS,
+    WIDTH, tagged, two_pixels,
+};
 use forebay_codec::{Error, Image, Mode, decode_as, probe};
 use forebay_core::Limits;
 
@@ -157,6 +160,31 @@ fn endless_text_is_refused_before_it_is_read() {
     file[place + 2..place + 8].copy_from_slice(&[2, 0, 255, 255, 255, 127]);
     let error = decode(&file, Mode::Rgb).unwrap_err().to_string();
     assert_eq!(error, "truncated: a strip, a tile or a value is longer than the file");
+}
+
+/// Neither a compressed file nor rows as they are can be so much longer than what is there.
+#[test]
+fn files_far_too_short_for_their_pixels_are_refused_at_once() {
+    for method in [1, 5, 8, 32_773] {
+        let tags: [(u16, &[u32]); 7] = [
+            (WIDTH, &[2]),
+            (HEIGHT, &[1 << 26]),
+            (BITS, &[8]),
+            (COMPRESSION, &[method]),
+            (PHOTOMETRIC, &[1]),
+            (STRIP_OFFSETS, &[8]),
+            (STRIP_BYTES, &[2]),
+        ];
+        let file = tagged(&tags, &[9, 7]);
+        let error = decode(&file, Mode::Rgb).unwrap_err().to_string();
+        assert_eq!(error, format!("truncated: {} bytes for 2x67108864 pixels", file.len()));
+    }
+    let mut bmp = b"BM".to_vec();
+    bmp.extend([[0, 0, 0, 0], [0, 0, 0, 0], [54, 0, 0, 0], [40, 0, 0, 0]].as_flattened());
+    bmp.extend([[0, 64, 0, 0], [0, 32, 0, 0], [1, 0, 24, 0]].as_flattened());
+    bmp.extend([0; 100]);
+    let error = decode(&bmp, Mode::Rgb).unwrap_err().to_string();
+    assert_eq!(error, "truncated: 130 bytes for 16384x8192 pixels");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Headers that the decoding crates read: BMP, TIFF, GIF and PNM.
+//! Headers that the decoding crates read: BMP, TIFF, GIF and PNM; a file that is too short for its
+//! pixels is refused before these have memory.
 
 use super::check_size;
 use crate::Error;
@@ -13,32 +14,38 @@ pub(super) fn probe(format: Format, bytes: &[u8], limits: &Limits) -> Result<Ima
         Format::Bmp => {
             let decoder = bmp::open(bytes, &stop)?;
             let (width, height) = decoder.dimensions();
-            let components = decoder.color_type().channel_count();
-            Ok((Size { width, height }, Orientation::default(), components))
+            let size = Size { width, height };
+            let least = bmp::least_bytes(bytes, size);
+            Ok((size, Orientation::default(), decoder.color_type().channel_count(), least))
         }
         Format::Tiff => {
             let opened = tiff::open(bytes, &stop)?;
             check_size(opened.tiled_size(), limits)?;
-            Ok((opened.size, opened.orientation, opened.components))
+            Ok((opened.size, opened.orientation, opened.components, opened.least_bytes()))
         }
         Format::Gif => {
             let opened = gif::open(bytes, 0, &stop)?;
             let components = if opened.transparent.is_some() { 4 } else { 3 };
-            Ok((opened.size, Orientation::default(), components))
+            Ok((opened.size, Orientation::default(), components, 0))
         }
         Format::Pnm => {
             let decoder = pnm::open(bytes, &stop)?;
             let (width, height) = decoder.dimensions();
+            let least = pnm::least_bytes(&decoder);
             let components = decoder.color_type().channel_count();
-            Ok((Size { width, height }, Orientation::default(), components))
+            Ok((Size { width, height }, Orientation::default(), components, least))
         }
         Format::Jpeg | Format::Png | Format::WebP => Err(Error::internal("read elsewhere")),
     });
-    let (size, orientation, components) = header?;
+    let (size, orientation, components, least) = header?;
     if size.pixels() == 0 {
         return Err(Error::damaged(format, format!("size {size}")));
     }
     check_size(size, limits)?;
+    if (bytes.len() as u64) < least {
+        let what = format!("{} bytes for {size} pixels", bytes.len());
+        return Err(Error::truncated(what));
+    }
     Ok(ImageMeta {
         format,
         size,

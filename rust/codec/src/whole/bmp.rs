@@ -48,6 +48,17 @@ pub(super) fn decode(
     Ok(Stored::bytes(3, painted(&indices, palette)?))
 }
 
+/// Bytes of a file whose rows stand there as they are; run-length codes may end anywhere.
+pub(crate) fn least_bytes(bytes: &[u8], size: Size) -> u64 {
+    let short = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    let core = short(14) == Some(12);
+    if !core && !matches!(short(30), Some(0 | 3)) {
+        return 0;
+    }
+    let bits = short(if core { 24 } else { 28 }).map_or(0, u64::from);
+    (u64::from(size.width) * bits).div_ceil(32) * 4 * u64::from(size.height)
+}
+
 /// The file with numbers for a palette's colours, so that decoding it gives indices. The crate
 /// itself gives none of fewer than 8 bits, and makes pixels that run-length codes skip black, where
 /// Pillow gives them the palette's first colour.

@@ -1,6 +1,4 @@
 //! Netpbm's maps of bits, greys and colours (PBM, PGM, PPM; text and binary), by the `image` crate.
-//!
-//! Invariant: a file with less data than its pixels take is refused before these have memory.
 
 use super::reader::Stoppable;
 use super::{Channels, Stored, check_size, image_error, zeros};
@@ -23,6 +21,21 @@ pub(crate) fn open<'a>(
     PnmDecoder::new(Stoppable::new(bytes, stop)).map_err(|error| image_error(Format::Pnm, &error))
 }
 
+/// Bytes of a file with all of its pixels: a digit a sample of text, and a blank between two numbers.
+pub(crate) fn least_bytes(decoder: &PnmDecoder<Stoppable<'_>>) -> u64 {
+    let (width, height) = decoder.dimensions();
+    let pixels = u64::from(width) * u64::from(height);
+    let samples = u64::from(decoder.color_type().channel_count()) * pixels;
+    match decoder.subtype() {
+        PnmSubtype::Bitmap(SampleEncoding::Ascii) => samples,
+        PnmSubtype::Bitmap(_) => u64::from(width).div_ceil(8) * u64::from(height),
+        PnmSubtype::Graymap(SampleEncoding::Ascii) | PnmSubtype::Pixmap(SampleEncoding::Ascii) => {
+            (2 * samples).saturating_sub(1)
+        }
+        _ => decoder.total_bytes(),
+    }
+}
+
 /// All pixels: grey as it is where that is asked for, else RGB.
 pub(super) fn decode(
     bytes: &[u8],
@@ -34,24 +47,10 @@ pub(super) fn decode(
     let (width, height) = decoder.dimensions();
     check_size(meta, Size { width, height })?;
     let (colour, most) = (decoder.color_type(), decoder.header().maximal_sample());
-    let count = u64::from(colour.channel_count());
-    let samples = count * meta.size.pixels();
-    // A digit a sample of text, and a blank between two numbers.
-    let least = match decoder.subtype() {
-        PnmSubtype::Bitmap(SampleEncoding::Ascii) => samples,
-        PnmSubtype::Bitmap(_) => u64::from(width).div_ceil(8) * u64::from(height),
-        PnmSubtype::Graymap(SampleEncoding::Ascii) | PnmSubtype::Pixmap(SampleEncoding::Ascii) => {
-            2 * samples - 1
-        }
-        _ => decoder.total_bytes(),
-    };
-    if (bytes.len() as u64) < least {
-        return Err(Error::truncated(format!("{} bytes for {} pixels", bytes.len(), meta.size)));
-    }
     let wide = matches!(colour, ColorType::L16 | ColorType::Rgb16);
     let mut pixels = zeros(meta, usize::from(colour.bytes_per_pixel()))?;
     decoder.read_image(&mut pixels).map_err(|error| image_error(Format::Pnm, &error))?;
-    let grey = count == 1;
+    let grey = colour.channel_count() == 1;
     let stored = Stored { channels: colour.channel_count(), wide, pixels };
     if channels == Channels::Stored && wide {
         return Ok(stored);

@@ -10,7 +10,7 @@ use forebay_core::{Format, ImageMeta, Limits, Size};
 use std::borrow::Cow;
 
 /// How often a file's bytes and samples may be read when strips overlap or share tables.
-const READ_AGAIN: usize = 16;
+pub(super) const READ_AGAIN: usize = 16;
 
 #[derive(Debug)]
 pub(super) enum Compression {

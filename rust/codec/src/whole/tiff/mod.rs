@@ -15,7 +15,7 @@ use super::reader::Stoppable;
 use super::{Channels, Stored, check_size, grey_scale, read_error, sample, zeros};
 use crate::Error;
 use crate::jpeg::rgb_from_inks;
-use coded::Coded;
+use coded::{Coded, READ_AGAIN};
 use forebay_core::ports::Stop;
 use forebay_core::{Format, ImageMeta, Limits, Orientation, Size};
 use tiff::decoder::{ChunkType, Decoder, DecodingResult};
@@ -57,6 +57,7 @@ pub(crate) struct Opened<'a> {
     palette: Vec<[u8; 3]>,
     /// Of pixels that the crate does not read.
     coded: Option<Coded<'a>>,
+    expansion: u64,
     /// Samples of a pixel that are read, unless they are planar.
     samples: usize,
     depth: u8,
@@ -87,6 +88,13 @@ impl Opened<'_> {
     fn data(&self, index: u32) -> Size {
         let (width, height) = self.decoder.chunk_data_dimensions(index);
         Size { width, height }
+    }
+
+    /// Bytes of a file with all of its pixels, even if strips share them.
+    pub(crate) fn least_bytes(&self) -> u64 {
+        let bits = u64::from(self.components) * u64::from(self.depth);
+        let samples = self.size.pixels().saturating_mul(bits) / 8;
+        samples / READ_AGAIN as u64 / self.expansion
     }
 
     /// Samples of a pixel that are read where each has a plane.

@@ -66,7 +66,9 @@ fn read<'a>(
         == Some(PlanarConfiguration::Planar.to_u16());
     let reversed = decoder.find_tag_unsigned::<u16>(Tag::FillOrder)? == Some(2);
     let ycbcr = photometric == Some(PhotometricInterpretation::YCbCr) && !planar;
-    let compression = match compression(&mut decoder, ycbcr, reversed)? {
+    let method = decoder.find_tag_unsigned::<u16>(Tag::Compression)?.unwrap_or(1);
+    let method = CompressionMethod::from_u16_exhaustive(method);
+    let compression = match compression(&mut decoder, method, ycbcr, reversed)? {
         Ok(compression) => compression,
         Err(refusal) => return Ok(Err(refusal)),
     };
@@ -154,6 +156,7 @@ fn read<'a>(
         colour,
         palette,
         coded,
+        expansion: expansion(method),
         samples,
         depth,
         planar,
@@ -174,11 +177,11 @@ fn described(kind: ColorType) -> String {
 /// None is the crate's.
 fn compression(
     decoder: &mut Decoder<Stoppable<'_>>,
+    method: CompressionMethod,
     ycbcr: bool,
     reversed: bool,
 ) -> Result<Result<Option<Compression>, Error>, TiffError> {
-    let method = decoder.find_tag_unsigned::<u16>(Tag::Compression)?.unwrap_or(1);
-    let name = match CompressionMethod::from_u16_exhaustive(method) {
+    let name = match method {
         CompressionMethod::None
         | CompressionMethod::LZW
         | CompressionMethod::Deflate
@@ -198,6 +201,19 @@ fn compression(
         other => format!("{other:?} compression"),
     };
     Ok(Err(Error::unsupported(format!("TIFF with {name}"))))
+}
+
+/// Bytes of samples that a byte of a file gives at the most, by what a shortest code stands for.
+fn expansion(method: CompressionMethod) -> u64 {
+    match method {
+        CompressionMethod::None => 1,
+        CompressionMethod::PackBits => 64,
+        CompressionMethod::Deflate | CompressionMethod::OldDeflate => 1032,
+        // Twelve bits for the longest string that 4096 codes can name.
+        CompressionMethod::LZW => 4096,
+        // Checked strip by strip.
+        _ => u64::MAX,
+    }
 }
 
 /// What the pixels are made of, if they are decoded.
